@@ -1,0 +1,1 @@
+//! The catalog of features and levels.

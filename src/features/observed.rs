@@ -1,0 +1,144 @@
+//! What one pass over a cluster found out: every node with its supported ranges, the finalized levels, the
+//! quorum. The Kafka client fills these values; nothing here is remembered from an earlier pass.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use super::{FeatureName, FinalizedFeatures, LevelRange, SupportedFeatures};
+
+/// A Kafka cluster's id, as the cluster itself says it. Any text: Kafka validates none.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ClusterId(pub String);
+
+impl fmt::Display for ClusterId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A node's id, unique over brokers and controllers of one cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId(pub i32);
+
+impl fmt::Display for NodeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Something that could be found out, or could not, and then why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Known<T> {
+    /// It was found out.
+    Yes(T),
+    /// It could not be found out; the text says why, for people.
+    No(String),
+}
+
+impl<T> Known<T> {
+    /// The value, if it was found out.
+    #[must_use]
+    pub fn value(&self) -> Option<&T> {
+        match self {
+            Self::Yes(value) => Some(value),
+            Self::No(_) => None,
+        }
+    }
+}
+
+/// What a node does in the cluster; a combined node does both.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Roles {
+    /// It is a broker.
+    pub broker: bool,
+    /// It is a controller, voter or observer.
+    pub controller: bool,
+}
+
+impl fmt::Display for Roles {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match (self.broker, self.controller) {
+            (true, true) => "broker and controller",
+            (true, false) => "broker",
+            (false, true) => "controller",
+            (false, false) => "node",
+        })
+    }
+}
+
+/// A controller's place in the Raft quorum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QuorumPlace {
+    /// It votes.
+    Voter,
+    /// It follows without a vote. Brokers are observers too.
+    Observer,
+    /// The quorum was read in full and does not name the node.
+    Neither,
+    /// The quorum could not be read.
+    Unknown,
+}
+
+/// One node as it was seen in one pass.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Node {
+    /// Its id.
+    pub id: NodeId,
+    /// What it does.
+    pub roles: Roles,
+    /// Whether the active controller holds a registration of it, where the servers can say.
+    pub registered: Known<bool>,
+    /// Whether it is a fenced broker, where the servers can say (brokers from 4.0; `None` for pure controllers).
+    pub fenced: Option<bool>,
+    /// Its place in the quorum.
+    pub quorum: QuorumPlace,
+    /// The supported ranges that it gave itself, or why it could not be asked.
+    pub supported: Known<SupportedFeatures>,
+}
+
+impl Node {
+    /// The range that the node supports of one feature, if the node could be asked. A feature that it does not
+    /// mention counts as 0 to 0, as in Kafka's own check at broker registration.
+    #[must_use]
+    pub fn range(&self, feature: &FeatureName) -> Option<LevelRange> {
+        let supported = self.supported.value()?;
+        Some(supported.get(feature).copied().unwrap_or(LevelRange::ABSENT))
+    }
+
+    /// Whether this is a *ghost*: a registered controller that is neither voter nor observer of a quorum that
+    /// was read in full. Kafka still holds it against every change of levels.
+    #[must_use]
+    pub fn is_ghost(&self) -> bool {
+        self.roles.controller && self.registered == Known::Yes(true) && self.quorum == QuorumPlace::Neither
+    }
+}
+
+/// The Raft quorum, as far as a change of levels depends on it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Quorum {
+    /// The leader, which is the active controller; `None` while there is none.
+    pub leader: Option<NodeId>,
+    /// All voters.
+    pub voters: BTreeSet<NodeId>,
+    /// All observers, brokers among them.
+    pub observers: BTreeSet<NodeId>,
+}
+
+/// A cluster as it was seen in one pass.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Observed {
+    /// The cluster's id; every answer of the pass agreed on it.
+    pub cluster_id: ClusterId,
+    /// Every broker and every controller that anything named, by id.
+    pub nodes: BTreeMap<NodeId, Node>,
+    /// The finalized levels.
+    pub finalized: FinalizedFeatures,
+    /// The epoch of the finalized levels, where the server gave one. Changes without meaning on brokers: shown,
+    /// never compared.
+    pub finalized_epoch: Option<i64>,
+    /// The quorum, or why it could not be read.
+    pub quorum: Known<Quorum>,
+    /// The brokers that hold their own dynamic `min.insync.replicas`, which Kafka wipes when
+    /// `eligible.leader.replicas.version` is raised; or why that could not be read.
+    pub min_insync_overrides: Known<BTreeSet<NodeId>>,
+}

@@ -1,0 +1,6 @@
+//! Feature levels of Kafka clusters, managed declaratively.
+//!
+//! The rooms of this crate, and which may use which, are described in
+//! `docs/architecture.md`; `tests/rooms.rs` holds them to it.
+
+pub mod features;
