@@ -20,7 +20,17 @@ const ROOMS: &[Room] = &[
     Room {
         name: "features",
         may_use: &[],
-        never: &["kube", "k8s_openapi", "kafka_protocol", "tokio", "futures", "serde", "schemars", "tracing", "rand"],
+        never: &[
+            "kube",
+            "k8s_openapi",
+            "kafka_protocol",
+            "tokio",
+            "futures",
+            "serde",
+            "schemars",
+            "tracing",
+            "rand",
+        ],
     },
     Room { name: "kafka", may_use: &["features"], never: &KUBERNETES },
     Room { name: "api", may_use: &["features"], never: &["kafka_protocol", "tokio"] },
@@ -100,7 +110,9 @@ fn rooms_use_only_the_rooms_below_them() {
     for room in ROOMS {
         for file in sources(&src.join(room.name)) {
             let text = std::fs::read_to_string(&file).unwrap();
-            wrong.extend(trespasses(room, &text).into_iter().map(|what| format!("{}: {what}", file.display())));
+            wrong.extend(
+                trespasses(room, &text).into_iter().map(|what| format!("{}: {what}", file.display())),
+            );
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

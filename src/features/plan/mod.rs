@@ -1,11 +1,22 @@
-//! The ordered way from the finalized levels to a target.
+//! The ordered way from the finalized levels to a target: which features move, in which requests, what is held for
+//! want of consent, and why there is no way where there is none. It never plans a step that would leave a finalized
+//! feature without what it depends on, though Kafka's own controller does not look when `metadata.version` is lowered.
+
+mod error;
+mod order;
+#[cfg(test)]
+mod properties;
+mod steps;
 
 use std::collections::BTreeSet;
+use std::fmt;
 
 use super::catalog::Catalog;
 use super::observed::{Known, NodeId};
 use super::target::Target;
 use super::{FeatureName, FinalizedFeatures, Level};
+
+pub use error::PlanError;
 
 /// Whether finalized levels may be lowered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,11 +54,28 @@ pub struct Step {
     pub note: Option<String>,
 }
 
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let level = |level| Catalog::kafka().level_text(&self.feature, level);
+        write!(f, "{} {} -> {}", self.feature, level(self.from), level(self.to))
+    }
+}
+
 /// One UpdateFeatures request. Holds only features whose level changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
     /// Its steps, dependencies first on the way up and last on the way down.
     pub steps: Vec<Step>,
+}
+
+impl fmt::Display for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, step) in self.steps.iter().enumerate() {
+            let comma = if at > 0 { ", " } else { "" };
+            write!(f, "{comma}{step}")?;
+        }
+        Ok(())
+    }
 }
 
 /// Why a step of the target is not in the plan's requests.
@@ -117,4 +145,36 @@ pub struct PlanInput<'a> {
     pub min_insync_overrides: &'a Known<BTreeSet<NodeId>>,
     /// How steps are put together.
     pub batching: Batching,
+}
+
+impl Plan {
+    /// The levels of a cluster after the plan's requests.
+    #[must_use]
+    pub fn result(&self, finalized: &FinalizedFeatures) -> FinalizedFeatures {
+        let mut after = finalized.clone();
+        for request in &self.requests {
+            request.apply(&mut after);
+        }
+        after
+    }
+}
+
+impl Request {
+    /// Sets the levels that the request sets.
+    pub fn apply(&self, finalized: &mut FinalizedFeatures) {
+        for step in &self.steps {
+            finalized.set(step.feature.clone(), step.to);
+        }
+    }
+}
+
+/// Plans the way to the target.
+///
+/// # Errors
+/// If policy forbids a step, Kafka could not do it without loss, or a dependency stands in its way that the target
+/// does not own. Then nothing of the target is planned.
+pub fn plan(input: &PlanInput<'_>) -> Result<Plan, PlanError> {
+    let steps::Steps { moving, held, above_target } = steps::choose(input)?;
+    let requests = order::arrange(input.catalog, moving, input.batching);
+    Ok(Plan { requests, held, above_target })
 }
