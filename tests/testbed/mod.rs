@@ -1,0 +1,17 @@
+//! Real parts for tests and the demo: Kafka of any version that has a manifest here, Kafka's own tools, and an API
+//! server. Everything listens on loopback, and nothing outlives the process that started it.
+
+// each test binary uses its own share of the testbed
+#![allow(dead_code, unreachable_pub, missing_docs)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+pub mod api_server;
+pub mod kafka;
+pub mod oracle;
+pub mod parts;
+pub mod ports;
+pub mod process;
+
+pub use api_server::ApiServer;
+pub use kafka::{Kafka, NodeSpec, Quorum};
+pub use oracle::Oracle;

@@ -1,0 +1,95 @@
+#!/usr/bin/env bash
+# Fetches and builds the real parts that the tests and the demo run on, into a cache outside the checkout.
+#
+#   setup.sh kubernetes       etcd, kube-apiserver and kubectl, from the Go module in kubernetes/
+#   setup.sh kafka VERSION…   Kafka's jars and the Java oracle for them, from kafka/VERSION/pom.xml
+#   setup.sh all              everything that has a manifest here
+#   setup.sh deny             cargo-deny
+#   setup.sh where            prints the cache's folder
+#
+# KAFKA_FEATURES_CACHE moves the cache. Each part stands in a folder named by its version and a hash of what it is
+# made from, and appears there only when it is whole, so an interrupted run leaves nothing that is taken for it.
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+cache=${KAFKA_FEATURES_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/kafka-features-operator}
+deny_version=0.20.2
+
+say() { printf 'setup: %s\n' "$*" >&2; }
+fail() { say "$*"; exit 1; }
+need() { # COMMAND WHAT-TO-INSTALL
+  command -v "$1" >/dev/null 2>&1 || fail "$1 is missing: install $2"
+}
+digest() { cat "$@" | sha256sum | cut -c1-12; }
+
+# make_part FOLDER MAKER ARGUMENT…: calls MAKER TEMPORARY-FOLDER ARGUMENT… unless FOLDER is there, one at a time
+make_part() {
+  local part=$1 maker=$2; shift 2
+  [ -d "$part" ] && return
+  mkdir -p "$cache/locks"
+  (
+    flock 9
+    [ -d "$part" ] && exit 0
+    local begun=$SECONDS temporary; temporary=$part.making
+    rm -rf "$temporary"; mkdir -p "$temporary"
+    say "making ${part#"$cache"/}"
+    # not as a condition: inside one, bash ignores errexit
+    "$maker" "$temporary" "$@" >"$temporary/log" 2>&1 &
+    if ! wait $!; then tail -n 15 "$temporary/log" >&2; fail "could not make ${part#"$cache"/}; the whole output is in $temporary/log"; fi
+    mv "$temporary" "$part"
+    say "made ${part#"$cache"/} in $((SECONDS - begun)) s"
+  ) 9>"$cache/locks/$(basename "$part")"
+}
+
+kubernetes_part() {
+  local version; version=$(awk '$1 == "k8s.io/kubernetes" { print substr($2, 2) }' "$here/kubernetes/go.mod")
+  echo "$cache/kubernetes-$version-$(digest "$here/kubernetes/go.mod" "$here/kubernetes/go.sum")"
+}
+make_kubernetes() {
+  local out=$1 version minor flags path
+  version=$(basename "$(kubernetes_part)" | cut -d- -f2); minor=$(echo "$version" | cut -d. -f2)
+  flags="-s -w"
+  for path in k8s.io/component-base/version k8s.io/client-go/pkg/version; do
+    flags="$flags -X $path.gitVersion=v$version -X $path.gitMajor=1 -X $path.gitMinor=$minor"
+  done
+  cd "$here/kubernetes"
+  export GOFLAGS="-buildvcs=false -mod=readonly" GOTOOLCHAIN=local CGO_ENABLED=0
+  go build -trimpath -ldflags "-s -w" -o "$out/etcd" go.etcd.io/etcd/server/v3
+  go build -trimpath -ldflags "$flags" -o "$out/kube-apiserver" k8s.io/kubernetes/cmd/kube-apiserver
+  go build -trimpath -ldflags "$flags" -o "$out/kubectl" k8s.io/kubernetes/cmd/kubectl
+}
+
+kafka_part() { echo "$cache/kafka-$1-$(digest "$here/kafka/$1/pom.xml" "$here"/oracle/*.java)"; }
+make_kafka() {
+  local out=$1 version=$2
+  mvn -q -B -ntp -f "$here/kafka/$version/pom.xml" dependency:copy-dependencies -DoutputDirectory="$out/libs"
+  mkdir "$out/oracle"
+  javac -nowarn -cp "$out/libs/*" -d "$out/oracle" "$here"/oracle/*.java
+}
+
+make_deny() { cargo install --locked --quiet --root "$1" cargo-deny --version "$deny_version"; }
+
+kubernetes() { need go "Go 1.26 or newer"; make_part "$(kubernetes_part)" make_kubernetes; }
+kafka() {
+  local version
+  need mvn "Maven 3.8 or newer"; need java "a Java runtime, 17 or newer"; need javac "a JDK, 17 or newer"
+  for version in "$@"; do
+    [ -f "$here/kafka/$version/pom.xml" ] || fail "there is no manifest for Kafka $version in tests/testbed/kafka/"
+    make_part "$(kafka_part "$version")" make_kafka "$version"
+  done
+}
+
+need flock util-linux
+case ${1:-all} in
+  kubernetes) kubernetes ;;
+  kafka) shift; kafka "$@" ;;
+  all) kubernetes; kafka $(cd "$here/kafka" && ls) ;;
+  deny) need cargo "Rust, by rustup"; make_part "$cache/cargo-deny-$deny_version" make_deny ;;
+  path) # where a part stands: path kubernetes | path kafka VERSION | path deny
+    case $2 in
+      kubernetes) kubernetes_part ;;
+      kafka) kafka_part "$3" ;;
+      deny) echo "$cache/cargo-deny-$deny_version/bin/cargo-deny" ;;
+    esac ;;
+  where) echo "$cache" ;;
+  *) fail "unknown part ${1}: kubernetes, kafka VERSION, all, deny, path or where" ;;
+esac
