@@ -4,3 +4,4 @@
 //! `docs/architecture.md`; `tests/rooms.rs` holds them to it.
 
 pub mod features;
+pub mod kafka;

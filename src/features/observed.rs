@@ -94,15 +94,18 @@ pub struct Node {
     pub quorum: QuorumPlace,
     /// The supported ranges that it gave itself, or why it could not be asked.
     pub supported: Known<SupportedFeatures>,
+    /// Whether these ranges are all that it has. Nodes before Kafka 3.9, and whatever stands between that speaks no
+    /// ApiVersions 4, leave out every feature whose lowest level is 0.
+    pub lists_all_features: bool,
 }
 
 impl Node {
-    /// The range that the node supports of one feature, if the node could be asked. A feature that it does not
-    /// mention counts as 0 to 0, as in Kafka's own check at broker registration.
+    /// The range that the node supports of one feature, as far as it told. A feature that it does not mention counts
+    /// as 0 to 0, as in Kafka's own check at broker registration, unless its answer leaves such features out.
     #[must_use]
     pub fn range(&self, feature: &FeatureName) -> Option<LevelRange> {
-        let supported = self.supported.value()?;
-        Some(supported.get(feature).copied().unwrap_or(LevelRange::ABSENT))
+        let listed = self.supported.value()?.get(feature).copied();
+        listed.or(self.lists_all_features.then_some(LevelRange::ABSENT))
     }
 
     /// Whether this is a *ghost*: a registered controller that is neither voter nor observer of a quorum that
@@ -131,6 +134,8 @@ pub struct Observed {
     pub cluster_id: ClusterId,
     /// Every broker and every controller that anything named, by id.
     pub nodes: BTreeMap<NodeId, Node>,
+    /// Whether stopped brokers that are still registered are among the nodes; brokers before Kafka 4.0 don't list them.
+    pub fenced_brokers_listed: bool,
     /// The finalized levels.
     pub finalized: FinalizedFeatures,
     /// The epoch of the finalized levels, where the server gave one. Changes without meaning on brokers: shown,
