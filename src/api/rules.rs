@@ -37,14 +37,9 @@ pub(super) fn cluster() -> Vec<Rule> {
     ]
 }
 
-/// On a list of addresses.
-pub(super) fn addresses() -> Vec<Rule> {
-    vec![rule(
-        format!("self.all(a, a.matches('{ADDRESS}'))"),
-        format!(
-            "'addresses are host:port, these are not: ' + self.filter(a, !a.matches('{ADDRESS}')).join(', ')"
-        ),
-    )]
+/// On an address.
+pub(super) fn address() -> Vec<Rule> {
+    vec![rule(format!("self.matches('{ADDRESS}')"), r#"'"' + self + '" is no address: give host:port'"#)]
 }
 
 /// On `spec.releaseVersion`.
@@ -55,36 +50,47 @@ pub(super) fn release() -> Vec<Rule> {
     )]
 }
 
-/// On a list of feature names.
-pub(super) fn names() -> Vec<Rule> {
+/// On a feature's name.
+pub(super) fn name() -> Vec<Rule> {
     vec![rule(
-        format!("self.all(f, f.matches('{FEATURE}'))"),
-        format!(
-            "'feature names are letters, digits, dots, dashes and underscores, these are not: ' + \
-             self.filter(f, !f.matches('{FEATURE}')).join(', ')"
-        ),
+        format!("self.matches('{FEATURE}')"),
+        r#"'"' + self + '" is no feature: names are letters, digits, dots, dashes and underscores'"#,
     )]
 }
 
 /// On `spec.features`: names, levels, and the dependencies between levels that are both declared.
+///
+/// The API server refuses rules that could cost too much, and for all it knows each key and each level could be a
+/// text of megabytes: so messages name the first offender only, and only one level is ever matched.
 pub(super) fn levels() -> Vec<Rule> {
     let metadata = FeatureName::METADATA_VERSION;
     let lowest = Catalog::kafka().metadata_versions().iter().map(|v| v.level).min().unwrap_or_default();
-    let named = format!("(type(self[f]) == string && (f != '{metadata}' || !self[f].matches('{RELEASE}')))");
-    let low = format!("(type(self[f]) == int && self[f] < (f == '{metadata}' ? {lowest} : 0))");
-    let offenders =
-        |such: &str| format!("self.filter(f, {such}).map(f, f + ': ' + string(self[f])).join(', ')");
-    let mut rules = names();
+    let mut rules = Vec::new();
+    let mut refuse = |offence: &str, message: &str| {
+        rules.push(rule(
+            format!("!self.exists(f, {offence})"),
+            format!("self.filter(f, {offence})[0] + '{message}'"),
+        ));
+    };
+    refuse(
+        &format!("!f.matches('{FEATURE}')"),
+        " is no feature: names are letters, digits, dots, dashes and underscores",
+    );
+    refuse(
+        &format!("f != '{metadata}' && type(self[f]) != int"),
+        &format!(": only {metadata} has levels by name, give a number"),
+    );
+    refuse("type(self[f]) == int && self[f] < 0", ": a level is at least 0");
+    let own = |of_type: &str| format!("'{metadata}' in self && type(self['{metadata}']) == {of_type}");
     rules.push(rule(
-        format!("self.all(f, !{named})"),
-        format!(
-            "'levels are numbers, or for {metadata} a release such as \"4.4-IV2\"; these are neither: ' + {}",
-            offenders(&named)
-        ),
+        format!("!({} && self['{metadata}'] >= 0 && self['{metadata}'] < {lowest})", own("int")),
+        format!("'{metadata} ' + string(self['{metadata}']) + ': the lowest level is {lowest}'"),
     ));
     rules.push(rule(
-        format!("self.all(f, !{low})"),
-        format!("'levels start at 0, {metadata} at {lowest}; these are lower: ' + {}", offenders(&low)),
+        format!("!({} && !self['{metadata}'].matches('{RELEASE}'))", own("string")),
+        format!(
+            "'{metadata} \"' + self['{metadata}'] + '\" is no metadata version: give one such as \"4.4-IV2\", or a number'"
+        ),
     ));
     rules.extend(dependencies(Catalog::kafka()));
     rules

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use kube::CustomResource;
+use kube::core::Rule;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
@@ -73,11 +74,7 @@ pub struct KafkaFeaturesSpec {
     /// The features whose steps without a way back, or with far-reaching effects, are consented to. Needed under
     /// releaseVersion only: naming a feature under features is consent.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
-    #[schemars(
-        length(max = 32),
-        inner(length(min = 1, max = 249)),
-        extend("x-kubernetes-list-type" = "set", "x-kubernetes-validations" = rules::names())
-    )]
+    #[schemars(schema_with = "names_schema")]
     pub allow_one_way: BTreeSet<String>,
 }
 
@@ -89,19 +86,11 @@ pub struct KafkaFeaturesSpec {
 pub struct Cluster {
     /// Addresses of brokers, as host:port.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(
-        length(max = 64),
-        inner(length(min = 1, max = 280)),
-        extend("x-kubernetes-list-type" = "set", "x-kubernetes-validations" = rules::addresses())
-    )]
+    #[schemars(schema_with = "addresses_schema")]
     pub bootstrap_servers: Vec<String>,
     /// Addresses of controllers, as host:port.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(
-        length(max = 64),
-        inner(length(min = 1, max = 280)),
-        extend("x-kubernetes-list-type" = "set", "x-kubernetes-validations" = rules::addresses())
-    )]
+    #[schemars(schema_with = "addresses_schema")]
     pub bootstrap_controllers: Vec<String>,
 }
 
@@ -202,5 +191,28 @@ fn levels_schema(_: &mut SchemaGenerator) -> Schema {
         "maxProperties": 32,
         "additionalProperties": { "x-kubernetes-int-or-string": true },
         "x-kubernetes-validations": rules::levels(),
+    })
+}
+
+fn names_schema(_: &mut SchemaGenerator) -> Schema {
+    set_of_texts(32, 249, &rules::name())
+}
+
+fn addresses_schema(_: &mut SchemaGenerator) -> Schema {
+    set_of_texts(64, 280, &rules::address())
+}
+
+/// A list without duplicates, bounded in length and in the length of its items.
+fn set_of_texts(most: u32, longest: u32, rules: &[Rule]) -> Schema {
+    json_schema!({
+        "type": "array",
+        "maxItems": most,
+        "x-kubernetes-list-type": "set",
+        "items": {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": longest,
+            "x-kubernetes-validations": rules,
+        },
     })
 }
