@@ -3,5 +3,6 @@
 //! The rooms of this crate, and which may use which, are described in
 //! `docs/architecture.md`; `tests/rooms.rs` holds them to it.
 
+pub mod api;
 pub mod features;
 pub mod kafka;

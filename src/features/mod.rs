@@ -5,6 +5,7 @@
 //! clock, and names neither Kubernetes nor the Kafka protocol.
 
 pub mod catalog;
+pub mod decide;
 //DECIDE
 mod level;
 mod name;

@@ -1,0 +1,287 @@
+//! The state table as code: which state a situation is in, and what may be sent in it. Says nothing about how a
+//! state is shown.
+
+use jiff::Timestamp;
+
+use super::blockers::{self, Blocker, BlockerWhy};
+use super::refusal::{Refusal, RefusalKind};
+use super::spec::{Mode, SoakState};
+use super::state::{Stall, State};
+use super::{Situation, claims, soak, words};
+use crate::features::FeatureName;
+use crate::features::catalog::Catalog;
+use crate::features::observed::{Known, Observed};
+use crate::features::plan::{Batching, Direction, Plan, PlanError, PlanInput, Request, plan};
+use crate::features::target::{Target, TargetError};
+
+/// What is made of a situation, before it is put together with what people read.
+pub(super) struct Verdict {
+    pub(super) state: State,
+    pub(super) message: String,
+    pub(super) plan: Plan,
+    pub(super) blockers: Vec<Blocker>,
+    pub(super) next: Option<Request>,
+    pub(super) batching: Batching,
+    pub(super) soak: Option<SoakState>,
+    pub(super) soaked: Option<Timestamp>,
+}
+
+impl Verdict {
+    fn new(state: State, message: impl Into<String>) -> Self {
+        Self {
+            state,
+            message: message.into(),
+            plan: Plan::default(),
+            blockers: Vec::new(),
+            next: None,
+            batching: Batching::default(),
+            soak: None,
+            soaked: None,
+        }
+    }
+
+    fn stalled(why: Stall, message: impl Into<String>) -> Self {
+        Self::new(State::Stalled(why), message)
+    }
+}
+
+/// The rows of the state table that need no plan.
+pub(super) fn judge(
+    situation: &Situation<'_>,
+    target: &Result<Option<Target>, TargetError>,
+    mismatch: Option<&str>,
+) -> Verdict {
+    if situation.spec.paused {
+        let message = "Nothing is changed while spec.paused is true.";
+        return Verdict { soak: situation.remembered.soak.clone(), ..Verdict::new(State::Paused, message) };
+    }
+    let target = match target {
+        Ok(target) => target.as_ref(),
+        Err(error) => return Verdict::stalled(stall_of_target(error), error.to_string()),
+    };
+    let observed = match situation.observed {
+        Ok(observed) => observed,
+        Err(unreachable) => {
+            let state = if unreachable.not_authorized {
+                State::Stalled(Stall::NotAuthorized)
+            } else {
+                State::ClusterUnreachable
+            };
+            let soak = situation.remembered.soak.clone();
+            return Verdict { soak, ..Verdict::new(state, unreachable.message.clone()) };
+        }
+    };
+    if let Some(message) = mismatch {
+        return Verdict::stalled(Stall::ClusterIdMismatch, message);
+    }
+    match target {
+        None => Verdict::new(State::TargetNotSet, words::not_set(situation.catalog, observed)),
+        Some(target) => judge_way(situation, observed, target),
+    }
+}
+
+/// The rows of the state table about the way to a target.
+fn judge_way(situation: &Situation<'_>, observed: &Observed, target: &Target) -> Verdict {
+    let spec = situation.spec;
+    if spec.mode == Mode::Apply
+        && let Some(message) = conflict(situation, target)
+    {
+        return Verdict::stalled(Stall::Conflict, message);
+    }
+    if let Known::Yes(quorum) = &observed.quorum
+        && quorum.leader.is_none()
+    {
+        let message = "The controller quorum has no leader, so nothing can be changed; it goes on by itself once \
+                       a majority of the voters is back.";
+        return Verdict {
+            soak: situation.remembered.soak.clone(),
+            ..Verdict::new(State::QuorumUnavailable, message)
+        };
+    }
+
+    // Kafka takes or refuses a request as a whole. What it refuses for a reason that lies in one feature is tried
+    // feature by feature, so that the rest is not held up by it.
+    let batching = match situation.refusal {
+        Some(refusal) if splits(refusal) => Batching::Ordered,
+        _ => Batching::Together,
+    };
+    let input = PlanInput {
+        catalog: situation.catalog,
+        finalized: &observed.finalized,
+        target,
+        downgrade: spec.downgrade,
+        allow_one_way: &spec.allow_one_way,
+        min_insync_overrides: &observed.min_insync_overrides,
+        batching,
+    };
+    let plan = match plan(&input) {
+        Ok(plan) => plan,
+        Err(error) => return Verdict::stalled(stall_of_plan(&error), error.to_string()),
+    };
+    let Some(request) = plan.requests.first() else {
+        return Verdict { plan: plan.clone(), ..reached(&plan) };
+    };
+
+    let blockers = blockers::against(&plan, observed);
+    if spec.mode == Mode::Plan {
+        let steps: usize = plan.requests.iter().map(|request| request.steps.len()).sum();
+        let message = format!("{steps} steps are planned and, since spec.mode is Plan, not carried out.");
+        return Verdict { plan, blockers, ..Verdict::new(State::PlanOnly, message) };
+    }
+    if !blockers.is_empty() {
+        return Verdict { plan, ..blocked(situation.catalog, observed, blockers, None) };
+    }
+    if let Some(refusal) = situation.refusal
+        && batching == Batching::Together
+    {
+        return Verdict { plan, ..refused(situation.catalog, observed, refusal) };
+    }
+
+    let mut soak = None;
+    if !spec.soak.is_zero() && request.steps.iter().any(|step| step.direction == Direction::Up) {
+        let state = soak::carry_on(situation.remembered.soak.as_ref(), target, observed, situation.now);
+        let end = soak::end(&state, spec.soak);
+        if situation.now < end {
+            let message = format!(
+                "Every node has supported the target since {}; the levels are raised at {end}, as spec.soak asks.",
+                state.since
+            );
+            return Verdict {
+                plan,
+                soak: Some(state),
+                soaked: Some(end),
+                ..Verdict::new(State::Soaking, message)
+            };
+        }
+        soak = Some(state);
+    }
+
+    if spec.cluster_id.is_none() && situation.remembered.cluster_id.is_none() {
+        let message =
+            format!("Cluster {} is put on record before anything is sent: {request}.", observed.cluster_id);
+        return Verdict { plan, soak, ..Verdict::new(State::AdoptingCluster, message) };
+    }
+    let message = format!("Changing {request}.");
+    let next = Some(request.clone());
+    Verdict { plan, next, batching, soak, ..Verdict::new(State::Acting, message) }
+}
+
+/// Whether a refused request is to be tried feature by feature.
+fn splits(refusal: &Refusal) -> bool {
+    refusal.batching == Batching::Together
+        && refusal.request.steps.len() > 1
+        && refusal.kind == RefusalKind::Levels
+        && refusal.about_nodes().is_none()
+}
+
+/// Both ids, if the observed cluster is not the one that this is about. A pin is a person's word and comes before
+/// what was once adopted.
+pub(super) fn mismatch(situation: &Situation<'_>, observed: &Observed) -> Option<String> {
+    let seen = &observed.cluster_id;
+    let (expected, from, remedy) = match (&situation.spec.cluster_id, &situation.remembered.cluster_id) {
+        (Some(pinned), _) => (pinned, "spec.clusterId", "correct it or the addresses"),
+        (None, Some(adopted)) => (
+            adopted,
+            "status.clusterId",
+            "correct the addresses, or declare the other cluster in a resource of its own",
+        ),
+        (None, None) => return None,
+    };
+    (expected != seen).then(|| {
+        format!("The addresses lead to cluster {seen}, but {from} is {expected}; nothing is sent: {remedy}.")
+    })
+}
+
+fn conflict(situation: &Situation<'_>, target: &Target) -> Option<String> {
+    let owned = claims::owned_by_others(situation.seniority, target.levels.keys(), situation.claims);
+    let owned: Vec<String> = owned
+        .into_iter()
+        .map(|(owner, features)| {
+            let features: Vec<&str> = features.into_iter().map(FeatureName::as_str).collect();
+            format!("{owner} owns {}", features.join(", "))
+        })
+        .collect();
+    (!owned.is_empty()).then(|| {
+        let owned = owned.join("; ");
+        format!("Older resources own features of this cluster: {owned}. Declare each feature in one resource only.")
+    })
+}
+
+fn reached(plan: &Plan) -> Verdict {
+    if plan.held.is_empty() && plan.above_target.is_empty() {
+        return Verdict::new(State::Reached, "The cluster has every declared level.");
+    }
+    let message = "The cluster has every declared level but those that the condition ConsentRequired lists.";
+    Verdict::new(State::ReachedButHeld, message)
+}
+
+/// The verdict on nodes that don't support the plan, `answer` being the cluster's own words if it gave some.
+fn blocked(
+    catalog: &Catalog,
+    observed: &Observed,
+    mut blockers: Vec<Blocker>,
+    answer: Option<&str>,
+) -> Verdict {
+    blockers.sort_by(|a, b| (a.node, &a.feature).cmp(&(b.node, &b.feature)));
+    let unasked: Vec<String> = blockers::unasked(observed)
+        .into_iter()
+        .filter(|id| blockers.iter().all(|blocker| blocker.node != *id))
+        .map(|id| id.to_string())
+        .collect();
+    let words = blockers::InWords { catalog, blockers: &blockers };
+    let ghost = blockers.iter().any(|blocker| blocker.why == BlockerWhy::Ghost);
+    let mut message = match (ghost, blockers.is_empty(), answer) {
+        (true, ..) => format!(
+            "Controllers that are registered, but neither voters nor observers, hold the change up: {words}. Start \
+             each once with software that supports the level, or unregister it if the cluster can do that."
+        ),
+        (false, false, _) => {
+            format!("Waiting for nodes to support the target: {words}. It goes on by itself once they do.")
+        }
+        (false, true, answer) => {
+            format!(
+                "Waiting for nodes to support the target; the cluster says: {}",
+                answer.unwrap_or_default()
+            )
+        }
+    };
+    if !unasked.is_empty() {
+        message += &format!(" Nodes that could not be asked: {}.", unasked.join(", "));
+    }
+    let state = if ghost { State::Stalled(Stall::GhostController) } else { State::WaitingForNodes };
+    Verdict { blockers, ..Verdict::new(state, message) }
+}
+
+/// The verdict on a refusal that trying feature by feature would not change.
+fn refused(catalog: &Catalog, observed: &Observed, refusal: &Refusal) -> Verdict {
+    let answer = refusal.message.trim();
+    if refusal.kind == RefusalKind::NotAuthorized {
+        let message = format!(
+            "The cluster does not let the operator's user change levels, which needs ALTER on the cluster: {answer}"
+        );
+        return Verdict::stalled(Stall::NotAuthorized, message);
+    }
+    if let Some(about) = refusal.about_nodes() {
+        return blocked(catalog, observed, blockers::named(&about, observed), Some(answer));
+    }
+    let message = format!("The cluster refuses {}: {answer}", refusal.request);
+    Verdict::stalled(Stall::RefusedByCluster, message)
+}
+
+fn stall_of_target(error: &TargetError) -> Stall {
+    match error {
+        TargetError::UnknownRelease { .. } => Stall::UnknownRelease,
+        TargetError::UnstableRelease { .. } => Stall::UnstableRelease,
+        _ => Stall::InvalidSpec,
+    }
+}
+
+fn stall_of_plan(error: &PlanError) -> Stall {
+    match error {
+        PlanError::DowngradeForbidden { .. } => Stall::DowngradeForbidden,
+        PlanError::LossyDowngrade { .. } => Stall::LossyDowngrade,
+        PlanError::KraftVersionDowngrade { .. } => Stall::KraftVersionDowngrade,
+        PlanError::DependencyNotOwned { .. } => Stall::DependencyNotOwned,
+        PlanError::DependencyWouldBreak { .. } => Stall::DependencyWouldBreak,
+    }
+}

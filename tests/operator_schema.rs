@@ -1,0 +1,212 @@
+//! What a real API server makes of the resource's definition: it takes it as it is, refuses what is out of form with a
+//! message that names the value, and calls nothing current that nobody has looked at.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod testbed;
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kafka_features_operator::api::{self, KafkaFeatures};
+use kube::api::{Api, DeleteParams, DynamicObject, PostParams};
+use kube::core::ApiResource;
+use kube::runtime::wait::{await_condition, conditions};
+use serde_json::{Value, json};
+use testbed::ApiServer;
+
+const FILE: &str = include_str!("../crds/kafkafeatures.dev_kafkafeatures.yaml");
+
+#[test]
+fn the_file_is_what_the_command_prints() {
+    assert_eq!(
+        FILE,
+        api::definition_yaml().unwrap(),
+        "run `kafka-features-operator crd` and keep what it prints"
+    );
+}
+
+#[test]
+fn optional_enums_and_numbers_have_plain_schemas() {
+    for odd in ["anyOf", "oneOf", "uint", "nullable", "uniqueItems"] {
+        assert!(!FILE.contains(odd), "{odd}");
+    }
+}
+
+#[test]
+fn every_field_says_what_it_is() {
+    fn look(path: &str, schema: &Value, bare: &mut Vec<String>) {
+        for (name, field) in schema["properties"].as_object().into_iter().flatten() {
+            let path = format!("{path}.{name}");
+            if field["description"].as_str().is_none_or(str::is_empty) {
+                bare.push(path.clone());
+            }
+            look(&path, field, bare);
+            look(&path, &field["items"], bare);
+        }
+    }
+    let definition = serde_json::to_value(api::definition()).unwrap();
+    let mut bare = Vec::new();
+    look("", &definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"], &mut bare);
+    assert_eq!(bare, Vec::<String>::new());
+}
+
+/// A server with the definition installed from the file, as `kubectl` would.
+async fn server() -> (ApiServer, kube::Client) {
+    let server = ApiServer::start().await;
+    let client = server.client().await;
+    let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
+    let definition: CustomResourceDefinition = serde_saphyr::from_str(FILE).unwrap();
+    definitions.create(&PostParams::default(), &definition).await.unwrap();
+    let name = "kafkafeatures.kafkafeatures.dev";
+    await_condition(definitions, name, conditions::is_crd_established()).await.unwrap();
+    (server, client)
+}
+
+/// The resource as untyped JSON, so that what is wrong can be written at all.
+fn resource(client: &kube::Client) -> Api<DynamicObject> {
+    Api::namespaced_with(client.clone(), "default", &ApiResource::erase::<KafkaFeatures>(&()))
+}
+
+fn object(name: &str, spec: Value) -> DynamicObject {
+    serde_json::from_value(json!({
+        "apiVersion": "kafkafeatures.dev/v1alpha1",
+        "kind": "KafkaFeatures",
+        "metadata": { "name": name },
+        "spec": spec,
+    }))
+    .unwrap()
+}
+
+#[tokio::test]
+async fn the_definition_comes_back_as_it_was_given() {
+    let (_server, client) = server().await;
+    let definitions: Api<DynamicObject> =
+        Api::all_with(client, &ApiResource::erase::<CustomResourceDefinition>(&()));
+    let stored = definitions.get("kafkafeatures.kafkafeatures.dev").await.unwrap();
+    let given: Value = serde_saphyr::from_str(FILE).unwrap();
+    // what is compared is all that can be written by hand: metadata and status are the server's
+    assert_eq!(stored.data["spec"], given["spec"]);
+    let conditions = stored.data["status"]["conditions"].as_array().unwrap();
+    let complaints: Vec<&Value> = conditions.iter().filter(|c| c["type"] == "NonStructuralSchema").collect();
+    assert_eq!(complaints, Vec::<&Value>::new());
+}
+
+#[tokio::test]
+async fn what_is_out_of_form_is_refused_with_the_value_and_the_way_out() {
+    let (_server, client) = server().await;
+    let resources = resource(&client);
+    let cluster = json!({ "bootstrapServers": ["kafka:9092"] });
+    let many: Vec<String> = (0..65).map(|n| format!("kafka-{n}:9092")).collect();
+    let wrong = [
+        (json!({}), vec!["spec.cluster", "Required value"]),
+        (json!({ "cluster": {} }), vec!["give an address at least"]),
+        (json!({ "cluster": { "bootstrapServers": [] } }), vec!["give an address at least"]),
+        (json!({ "cluster": { "bootstrapServers": ["kafka"] } }), vec!["\"kafka\" is no address"]),
+        (
+            json!({ "cluster": { "bootstrapControllers": ["http://k:1"] } }),
+            vec!["\"http://k:1\" is no address", "host:port"],
+        ),
+        (json!({ "cluster": { "bootstrapServers": ["k:1", "k:1"] } }), vec!["Duplicate value", "k:1"]),
+        (json!({ "cluster": { "bootstrapServers": many } }), vec!["bootstrapServers", "Too many", "64"]),
+        (
+            json!({ "cluster": cluster, "releaseVersion": "4.4", "features": { "group.version": 1 } }),
+            vec!["releaseVersion \"4.4\" owns every feature", "one of the two"],
+        ),
+        (json!({ "cluster": cluster, "releaseVersion": 4.10 }), vec!["spec.releaseVersion", "string"]),
+        (json!({ "cluster": cluster, "releaseVersion": 4 }), vec!["spec.releaseVersion", "string"]),
+        (
+            json!({ "cluster": cluster, "releaseVersion": "latest" }),
+            vec!["\"latest\" is no release", "\"4.4\""],
+        ),
+        (json!({ "cluster": cluster, "releaseVersion": "4.4-iv2" }), vec!["\"4.4-iv2\" is no release"]),
+        (json!({ "cluster": cluster, "releaseVersion": "" }), vec!["is no release"]),
+        (
+            json!({ "cluster": cluster, "features": { "group version": 1 } }),
+            vec!["group version is no feature"],
+        ),
+        (
+            json!({ "cluster": cluster, "features": { "group.version": "1" } }),
+            vec!["group.version: only metadata.version has levels by name"],
+        ),
+        (
+            json!({ "cluster": cluster, "features": { "metadata.version": "latest" } }),
+            vec!["metadata.version \"latest\" is no metadata version"],
+        ),
+        (
+            json!({ "cluster": cluster, "features": { "group.version": -1, "share.version": 1 } }),
+            vec!["group.version: a level is at least 0"],
+        ),
+        (
+            json!({ "cluster": cluster, "features": { "metadata.version": 6 } }),
+            vec!["metadata.version 6: the lowest level is 7"],
+        ),
+        (json!({ "cluster": cluster, "features": { "group.version": 1.5 } }), vec!["features.group.version"]),
+        (
+            json!({
+                "cluster": cluster,
+                "features": { "eligible.leader.replicas.version": 1, "metadata.version": 22 },
+            }),
+            vec!["eligible.leader.replicas.version 1 needs metadata.version 23 (4.0-IV1)", "22 is declared"],
+        ),
+        (json!({ "cluster": cluster, "downgrade": "Unsafe" }), vec!["spec.downgrade", "Never", "Safe"]),
+        (json!({ "cluster": cluster, "allowOneWay": ["a b"] }), vec!["\"a b\" is no feature"]),
+        (
+            json!({ "cluster": cluster, "allowOneWay": ["kraft.version", "kraft.version"] }),
+            vec!["Duplicate value", "kraft.version"],
+        ),
+    ];
+    for (spec, expected) in wrong {
+        let error =
+            resources.create(&PostParams::default(), &object("wrong", spec.clone())).await.unwrap_err();
+        let kube::Error::Api(status) = error else { panic!("{spec}: {error}") };
+        for part in expected {
+            assert!(status.message.contains(part), "{spec}\n{part:?} is not in: {}", status.message);
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_the_catalog_does_not_know_is_taken_and_nothing_fresh_is_current() {
+    let (_server, client) = server().await;
+    let resources = resource(&client);
+    let cluster = json!({ "bootstrapServers": ["kafka-0.kafka:9092", "[fd00::1]:9092"] });
+    let right = [
+        json!({ "cluster": cluster }),
+        json!({ "cluster": cluster, "releaseVersion": "99.9" }),
+        json!({ "cluster": cluster, "releaseVersion": "4.3-IV0", "features": {} }),
+        json!({ "cluster": cluster, "releaseVersion": "4.10", "allowOneWay": ["kraft.version"] }),
+        json!({ "cluster": cluster, "features": { "metadata.version": "4.3-IV0", "group.version": 1 } }),
+        json!({ "cluster": cluster, "features": { "future.version": 99, "metadata.version": 1000 } }),
+        json!({
+            "cluster": { "bootstrapControllers": ["c:9093"] },
+            "features": { "eligible.leader.replicas.version": 1 },
+            "downgrade": "Safe",
+        }),
+    ];
+    for spec in right {
+        let created = resources.create(&PostParams::default(), &object("right", spec.clone())).await;
+        let created = created.unwrap_or_else(|error| panic!("{spec}: {error}"));
+        let status = &created.data["status"];
+        assert_eq!(status["observedGeneration"], -1, "{spec}");
+        let condition = |kind: &str| {
+            let all = status["conditions"].as_array().unwrap();
+            all.iter().find(|c| c["type"] == kind).unwrap()["status"].clone()
+        };
+        assert_eq!((condition("Ready"), condition("Reconciling")), (json!("Unknown"), json!("True")));
+        // and it is one that the operator can read
+        let typed: KafkaFeatures = serde_json::from_value(serde_json::to_value(&created).unwrap()).unwrap();
+        typed.spec.declared().unwrap_or_else(|error| panic!("{spec}: {error}"));
+        resources.delete("right", &DeleteParams::default()).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn the_columns_show_what_matters() {
+    let (server, client) = server().await;
+    let spec = json!({ "cluster": { "bootstrapServers": ["kafka:9092"] } });
+    resource(&client).create(&PostParams::default(), &object("kafka", spec)).await.unwrap();
+    let output = server.kubectl().args(["get", "kfeat"]).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let header: Vec<&str> = text.lines().next().unwrap().split_whitespace().collect();
+    assert_eq!(header, ["NAME", "READY", "TARGET", "METADATA", "REASON", "AGE"]);
+    assert!(text.contains("Unknown") && text.contains("NotLookedAtYet"), "{text}");
+}
