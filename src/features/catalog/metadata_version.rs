@@ -43,12 +43,13 @@ impl MetadataVersion {
 impl Catalog {
     /// The metadata version that a text means: a release (`4.3`: its highest stable version) or a version by name
     /// (`4.3-IV0`). As in Kafka, only the first two parts between dots count (`4.3.1` is `4.3`, `4.3-IV0.x` is
-    /// `4.3-IV0`), case matters, and nothing is trimmed. Unstable versions are found by their own name alone.
+    /// `4.3-IV0`), case matters, and nothing is trimmed, dots at the end included. Unstable versions are found by
+    /// their own name alone.
     ///
     /// # Errors
     /// If the text names nothing that the catalog knows; `latest` is no release.
     pub fn release(&self, text: &str) -> Result<&MetadataVersion, UnknownRelease> {
-        let key = text.match_indices('.').nth(1).map_or(text, |(second_dot, _)| &text[..second_dot]);
+        let key = release_key(text);
         let versions = self.metadata_versions();
         let named = versions.iter().find(|version| version.name == key);
         let of_release = || versions.iter().rfind(|version| version.stable && version.release() == key);
@@ -66,6 +67,15 @@ impl Catalog {
             oldest: name(stable().next()),
             newest: name(stable().last()),
         }
+    }
+}
+
+/// The part of a release's text that counts: what stands before the second dot. Kafka splits as Java does, which
+/// counts no empty parts at the end, so `4.4.` has two parts only and is taken, and not found, as it stands.
+fn release_key(text: &str) -> &str {
+    match text.match_indices('.').nth(1) {
+        Some((second_dot, _)) if text.trim_end_matches('.').len() > second_dot => &text[..second_dot],
+        _ => text,
     }
 }
 
@@ -104,6 +114,7 @@ mod tests {
         assert_eq!(level("4.4.1-SNAPSHOT"), Some(33));
         assert_eq!(level("4.4-IV2.9"), Some(33));
         assert_eq!(level("4.3-IV0"), Some(30));
+        assert_eq!(level("4.4..1"), Some(33));
     }
 
     #[test]
@@ -115,9 +126,11 @@ mod tests {
 
     #[test]
     fn what_kafka_refuses_is_refused_and_told_with_what_is_known() {
-        for text in
-            ["latest", "", "4", "4.", "4.4-iv2", " 4.4", "4.4 ", "4,4", "3.3-IV2", "3.2", "9.9", "4.4-IV3"]
-        {
+        let texts = [
+            "latest", "", "4", "4.", "4.4.", "4.4..", "4.4-IV2.", "4.4-iv2", " 4.4", "4.4 ", "4,4",
+            "3.3-IV2", "3.2", "9.9", "4.4-IV3",
+        ];
+        for text in texts {
             let error = Catalog::kafka().release(text).unwrap_err().to_string();
             assert!(error.contains(&format!("{text:?}")) && error.contains("4.3, 4.4"), "{error}");
         }

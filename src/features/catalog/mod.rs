@@ -3,6 +3,8 @@
 
 mod metadata_version;
 mod table;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -160,105 +162,5 @@ impl Catalog {
     pub fn released_name(&self, feature: &FeatureName) -> Option<FeatureName> {
         let renamed = table::RENAMED.iter().find(|(proposed, _)| *proposed == feature.as_str())?;
         Some(FeatureName::known(renamed.1))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn name(text: &str) -> FeatureName {
-        FeatureName::new(text).unwrap()
-    }
-
-    #[test]
-    fn levels_of_metadata_version_are_whole_and_rising() {
-        let levels: Vec<i16> = Catalog::kafka().metadata_versions().iter().map(|v| v.level.0).collect();
-        assert_eq!(levels, (7..=34).collect::<Vec<i16>>());
-    }
-
-    #[test]
-    fn the_lowest_lossless_level_is_the_last_that_changed_metadata() {
-        let expected = |from: i16| match from {
-            33.. => 33,
-            32 => 32,
-            30..=31 => 30,
-            23..=29 => 23,
-            17..=22 => 17,
-            15..=16 => 15,
-            14 => 14,
-            13 => 13,
-            11..=12 => 11,
-            8..=10 => 8,
-            _ => 7,
-        };
-        for from in 7..=34 {
-            let lowest = Catalog::kafka().lowest_lossless(Level(from)).unwrap();
-            assert_eq!(lowest.level.0, expected(from), "from {from}");
-        }
-        assert_eq!(Catalog::kafka().lowest_lossless(Level(35)), None);
-    }
-
-    #[test]
-    fn defaults_jump_where_kafka_makes_them_jump() {
-        let at = |level: i16| -> Vec<i16> {
-            let defaults = Catalog::kafka().defaults_at(Level(level));
-            Catalog::kafka().features().iter().map(|feature| defaults[&feature.name].0).collect()
-        };
-        assert_eq!(at(7), [0, 0, 0, 0, 0, 0]);
-        assert_eq!(at(20), [0, 0, 0, 0, 0, 0]);
-        assert_eq!(at(21), [1, 0, 0, 0, 0, 0]);
-        assert_eq!(at(22), [1, 0, 1, 0, 0, 0]);
-        assert_eq!(at(24), [1, 2, 1, 0, 0, 0]);
-        assert_eq!(at(26), [1, 2, 1, 1, 0, 0]);
-        assert_eq!(at(28), [1, 2, 1, 1, 1, 0]);
-        assert_eq!(at(29), [1, 2, 1, 1, 1, 1]);
-        assert_eq!(at(31), [1, 2, 1, 1, 2, 1]);
-        assert_eq!(at(34), [1, 2, 1, 1, 2, 1]);
-    }
-
-    #[test]
-    fn eligible_leader_replicas_is_the_one_level_with_a_dependency() {
-        let catalog = Catalog::kafka();
-        let dependent: Vec<String> = catalog
-            .features()
-            .iter()
-            .flat_map(|f| f.levels.iter().map(move |l| (f, l)))
-            .filter(|(_, l)| !l.needs.is_empty())
-            .map(|(f, l)| format!("{}={} needs {:?}", f.name, l.level, l.needs[0].1.0))
-            .collect();
-        assert_eq!(dependent, ["eligible.leader.replicas.version=1 needs 23"]);
-    }
-
-    #[test]
-    fn every_default_of_a_release_is_supported_by_the_software_of_that_release() {
-        let catalog = Catalog::kafka();
-        for software in catalog.software() {
-            let release = catalog.release(&software.release).unwrap();
-            assert_eq!(software.supported["metadata.version"].max, release.level, "{}", software.release);
-            for (feature, level) in catalog.defaults_at(release.level) {
-                let range = software.supported.get(&feature).copied().unwrap_or(LevelRange::ABSENT);
-                assert!(range.contains(level), "{} {feature} {level}", software.release);
-            }
-        }
-    }
-
-    #[test]
-    fn what_the_catalog_does_not_know_is_handled_by_number() {
-        let catalog = Catalog::kafka();
-        assert_eq!(catalog.level_text(&name("metadata.version"), Level(33)), "33 (4.4-IV2)");
-        assert_eq!(catalog.level_text(&name("metadata.version"), Level(99)), "99");
-        assert_eq!(catalog.level_text(&name("future.version"), Level(3)), "3");
-        assert!(catalog.needs(&name("future.version"), Level(3)).is_empty());
-        assert!(catalog.needs(&name("group.version"), Level(9)).is_empty());
-        assert!(!catalog.knows(&name("future.version")));
-    }
-
-    #[test]
-    fn names_of_the_proposal_lead_to_the_released_ones() {
-        let released = |text: &str| Catalog::kafka().released_name(&name(text)).map(|n| n.to_string());
-        assert_eq!(released("transaction.protocol.version").as_deref(), Some("transaction.version"));
-        assert_eq!(released("group.coordinator.version").as_deref(), Some("group.version"));
-        assert_eq!(released("group.version"), None);
     }
 }
