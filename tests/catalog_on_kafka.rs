@@ -35,7 +35,8 @@ fn every_release_maps_to_the_levels_that_kafkas_own_tools_print() {
     let catalog = Catalog::kafka();
     let oracle = Oracle::of("4.4.0");
     let names = catalog.metadata_versions().iter().map(|version| version.name.as_str());
-    let mut releases: Vec<&str> = catalog.metadata_versions().iter().map(|version| version.release()).collect();
+    let mut releases: Vec<&str> =
+        catalog.metadata_versions().iter().map(|version| version.release()).collect();
     releases.dedup();
     for text in names.chain(releases) {
         let printed = oracle.run("kafka-storage", &["version-mapping", "--release-version", text]);
@@ -43,8 +44,11 @@ fn every_release_maps_to_the_levels_that_kafkas_own_tools_print() {
             assert_ne!(printed.exit, 0, "{text}: {}", printed.stdout);
             continue;
         };
-        let mut expected: BTreeMap<String, i16> =
-            catalog.defaults_at(version.level).into_iter().map(|(f, level)| (f.to_string(), level.0)).collect();
+        let mut expected: BTreeMap<String, i16> = catalog
+            .defaults_at(version.level)
+            .into_iter()
+            .map(|(f, level)| (f.to_string(), level.0))
+            .collect();
         expected.insert(FeatureName::METADATA_VERSION.to_owned(), version.level.0);
         assert_eq!(listing(&printed.ok()), expected, "{text}");
     }
@@ -68,8 +72,11 @@ fn every_level_has_the_dependencies_that_kafkas_own_tool_prints_and_no_more_leve
                 continue;
             }
             let printed = printed.ok();
-            let needs: BTreeMap<String, i16> =
-                catalog.needs(&feature.name, Level(level)).iter().map(|(f, l)| (f.to_string(), l.0)).collect();
+            let needs: BTreeMap<String, i16> = catalog
+                .needs(&feature.name, Level(level))
+                .iter()
+                .map(|(f, l)| (f.to_string(), l.0))
+                .collect();
             let expected = if printed.contains("has no dependencies") {
                 BTreeMap::new()
             } else {
@@ -82,7 +89,9 @@ fn every_level_has_the_dependencies_that_kafkas_own_tool_prints_and_no_more_leve
 
 fn step(from: Level, to: Level) -> Request {
     let direction = if to > from { Direction::Up } else { Direction::Down };
-    Request { steps: vec![Step { feature: metadata_version(), from, to, direction, one_way: false, note: None }] }
+    Request {
+        steps: vec![Step { feature: metadata_version(), from, to, direction, one_way: false, note: None }],
+    }
 }
 
 /// What our planner says of one change of `metadata.version`.
@@ -111,7 +120,8 @@ async fn every_pair_of_metadata_versions_has_the_verdict_of_a_real_controller() 
     let brokers = kafka.brokers().iter().map(|address| address.parse().unwrap()).collect();
     let client = Client::new(Endpoints { brokers, controllers: vec![] }, Timeouts::default());
     let cluster = ClusterId(kafka.cluster_id.clone());
-    let levels: Vec<Level> = Catalog::kafka().metadata_versions().iter().map(|version| version.level).collect();
+    let levels: Vec<Level> =
+        Catalog::kafka().metadata_versions().iter().map(|version| version.level).collect();
     let (mut pairs, mut refused) = (0, 0);
     for from in &levels {
         if *from != levels[0] {
@@ -123,11 +133,18 @@ async fn every_pair_of_metadata_versions_has_the_verdict_of_a_real_controller() 
             match verdict(*from, *to) {
                 Ok(requests) => {
                     assert_eq!(requests.len(), 1, "{from} to {to}");
-                    assert!(real.is_ok(), "{from} to {to}: we would send it, Kafka says {}", real.unwrap_err());
+                    assert!(
+                        real.is_ok(),
+                        "{from} to {to}: we would send it, Kafka says {}",
+                        real.unwrap_err()
+                    );
                 }
                 Err(PlanError::LossyDowngrade { .. }) => {
                     let text = real.expect_err("we refuse it, Kafka would take it").to_string();
-                    assert!(text.contains("Unsupported metadata.version downgrade"), "{from} to {to}: {text}");
+                    assert!(
+                        text.contains("Unsupported metadata.version downgrade"),
+                        "{from} to {to}: {text}"
+                    );
                     refused += 1;
                 }
                 Err(other) => panic!("{from} to {to}: {other}"),

@@ -12,6 +12,7 @@ pub mod parts;
 pub mod ports;
 pub mod process;
 
+#[allow(unused_imports)]
 pub use api_server::ApiServer;
 pub use kafka::{Kafka, NodeSpec, Quorum};
 pub use oracle::Oracle;

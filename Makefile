@@ -1,0 +1,40 @@
+# The two commands: `make demo` shows the main job, `make test` runs everything that CI runs.
+.DELETE_ON_ERROR:
+.PHONY: demo test test-full check setup crds require-cargo
+
+SETUP := tests/testbed/setup.sh
+# the demo needs one Kafka version; the tests need all
+DEMO_KAFKA := 4.4.0
+
+# Moves a real Kafka cluster from the levels of 3.9 to those of 4.4 by applying a resource to a real API server.
+demo: require-cargo
+	@$(SETUP) kubernetes
+	@$(SETUP) kafka $(DEMO_KAFKA)
+	@cargo build --locked --quiet --bin kafka-features-operator --example demo
+	@cargo run --locked --quiet --example demo
+
+# Everything that CI runs. Long tests run a seeded sample of their cases.
+test: check setup
+	cargo test --locked
+
+# The exhaustive run: every case of every test.
+test-full: check setup
+	KAFKA_FEATURES_FULL=1 cargo test --locked
+
+# Format, lints, licences: no test.
+check: require-cargo
+	cargo fmt --check
+	cargo clippy --locked --all-targets -- -D warnings
+	@$(SETUP) deny
+	"$$($(SETUP) path deny)" --locked check bans licenses sources
+
+# Fetches and builds the real parts, into a cache outside the checkout (KAFKA_FEATURES_CACHE moves it).
+setup:
+	@$(SETUP) all
+
+# Writes crds/ anew from the code.
+crds: require-cargo
+	cargo run --locked --quiet --bin kafka-features-operator -- crd > crds/kafkafeatures.dev_kafkafeatures.yaml
+
+require-cargo:
+	@command -v cargo >/dev/null || { echo "cargo is missing: install Rust 1.89 or newer, by rustup" >&2; exit 1; }
