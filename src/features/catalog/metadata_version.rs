@@ -65,7 +65,7 @@ impl Catalog {
             text: text.chars().take(64).collect(),
             releases: releases.join(", "),
             oldest: name(stable().next()),
-            newest: name(stable().last()),
+            newest: name(stable().next_back()),
         }
     }
 }
