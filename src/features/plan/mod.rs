@@ -7,6 +7,8 @@ mod order;
 #[cfg(test)]
 mod properties;
 mod steps;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeSet;
 use std::fmt;

@@ -3,13 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use proptest::prelude::*;
+use proptest::sample::Index;
 
 use super::*;
-use crate::features::catalog::{FeatureEntry, LevelEntry};
+use crate::features::catalog::{FeatureEntry, LevelEntry, MetadataVersion};
 
 /// The features of synthetic catalogs; each may depend only on those before it. Those that need consent are among
 /// them, `kraft.version` in the middle so that others can depend on it.
-const NAMES: [&str; 6] = [
+const NAMES: [&str; 7] = [
+    "metadata.version",
     "a.version",
     "transaction.version",
     "kraft.version",
@@ -17,32 +19,72 @@ const NAMES: [&str; 6] = [
     "eligible.leader.replicas.version",
     "c.version",
 ];
-const TOP: i16 = 3;
 
 type Levels = BTreeMap<FeatureName, Level>;
+/// What a level needs: which of the features that it may depend on, and how far above that one's lowest level.
+type Needs = Vec<(Index, i16)>;
 
 fn name(at: usize) -> FeatureName {
     FeatureName::new(NAMES[at]).unwrap()
 }
 
-/// A random catalog without circles: level `l` of feature `i` needs up to two levels of features before `i`.
+/// The lowest and the highest level of a feature.
+fn range(at: usize) -> (i16, i16) {
+    if at == 0 { (7, 9) } else { (0, 2) }
+}
+
+/// Which features a feature may depend on.
+#[derive(Clone, Copy, Debug)]
+enum Shape {
+    /// Each on the one before it.
+    Chain,
+    /// One at the bottom, two on it, one on both, and again above that.
+    Diamonds,
+    /// Each on any before it.
+    Any,
+}
+
+impl Shape {
+    fn below(self, at: usize) -> Vec<usize> {
+        match self {
+            Self::Chain => vec![at - 1],
+            Self::Diamonds if at.is_multiple_of(3) => vec![at - 1, at - 2],
+            Self::Diamonds => vec![(at - 1) / 3 * 3],
+            Self::Any => (0..at).collect(),
+        }
+    }
+}
+
+/// A random catalog without circles, in which some levels need up to two levels of other features, and some levels
+/// of `metadata.version` changed the metadata.
 fn catalogs() -> impl Strategy<Value = Catalog> {
-    let needs = || prop::collection::vec((any::<prop::sample::Index>(), 1..=TOP), 0..=2);
-    let levels = || prop::collection::vec(needs(), TOP as usize);
-    prop::collection::vec(levels(), NAMES.len()).prop_map(|features| {
-        let entry = |(at, levels): (usize, Vec<Vec<(prop::sample::Index, i16)>>)| {
-            let level = |(below, needs): (usize, Vec<(prop::sample::Index, i16)>)| LevelEntry {
-                level: Level(i16::try_from(below).unwrap() + 1),
-                default_from: Level(7),
-                needs: needs
-                    .into_iter()
-                    .filter(|_| at > 0)
-                    .map(|(on, lowest)| (name(on.index(at.max(1))), Level(lowest)))
-                    .collect(),
+    let shape = prop::sample::select(vec![Shape::Chain, Shape::Diamonds, Shape::Any]);
+    let needs = || prop::collection::vec((any::<Index>(), 0..=2_i16), 0..=2);
+    let features = prop::collection::vec((needs(), needs()), NAMES.len() - 1);
+    (shape, features, any::<[bool; 3]>()).prop_map(|(shape, features, changed)| {
+        let entry = |(below, (one, two)): (usize, (Needs, Needs))| {
+            let at = below + 1;
+            let need = |(on, above): (Index, i16)| {
+                let on = shape.below(at)[on.index(shape.below(at).len())];
+                (name(on), Level((range(on).0 + above).max(1)))
             };
-            FeatureEntry { name: name(at), levels: levels.into_iter().enumerate().map(level).collect() }
+            let level = |level, needs: Vec<_>| LevelEntry {
+                level: Level(level),
+                default_from: Level(7),
+                needs: needs.into_iter().map(need).collect(),
+            };
+            FeatureEntry { name: name(at), levels: vec![level(1, one), level(2, two)] }
         };
-        Catalog::new(Vec::new(), features.into_iter().enumerate().map(entry).collect())
+        let version = |(level, changed_metadata)| MetadataVersion {
+            level: Level(level),
+            name: format!("1.{level}-IV0"),
+            stable: true,
+            changed_metadata,
+        };
+        Catalog::new(
+            (7..).zip(changed).map(version).collect(),
+            features.into_iter().enumerate().map(entry).collect(),
+        )
     })
 }
 
@@ -52,7 +94,7 @@ fn consistent(catalog: &Catalog, levels: &Levels) -> bool {
 }
 
 /// Lowers levels until nothing lacks what it depends on.
-fn settle(catalog: &Catalog, levels: Levels) -> Levels {
+fn settle(catalog: &Catalog, levels: &Levels) -> Levels {
     let mut settled = Levels::new();
     for at in 0..NAMES.len() {
         settled.insert(name(at), levels[&name(at)]);
@@ -65,35 +107,51 @@ fn settle(catalog: &Catalog, levels: Levels) -> Levels {
 }
 
 fn level_sets() -> impl Strategy<Value = Levels> {
-    prop::collection::vec(0..=TOP, NAMES.len()).prop_map(|levels| {
-        levels.into_iter().enumerate().map(|(at, level)| (name(at), Level(level))).collect()
+    prop::collection::vec(0..=2_i16, NAMES.len()).prop_map(|levels| {
+        let level = |(at, above)| (name(at), Level(range(at).0 + above));
+        levels.into_iter().enumerate().map(level).collect()
     })
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Case {
     catalog: Catalog,
     finalized: Levels,
     target: Target,
+    downgrade: DowngradePolicy,
     batching: Batching,
     allow_one_way: BTreeSet<FeatureName>,
+    min_insync_overrides: Known<BTreeSet<NodeId>>,
 }
 
 /// A case: a cluster without broken dependencies, and a target for some features, or by release for all.
 fn cases(by_release: bool) -> impl Strategy<Value = Case> {
     let owned = prop::collection::vec(any::<bool>(), NAMES.len());
     let consents = prop::collection::vec(any::<bool>(), NAMES.len());
-    (catalogs(), level_sets(), level_sets(), owned, consents, any::<bool>()).prop_map(
-        move |(catalog, finalized, wanted, owned, consents, together)| {
-            let finalized = settle(&catalog, finalized);
-            let wanted = if by_release { settle(&catalog, wanted) } else { wanted };
-            let levels =
-                wanted.into_iter().enumerate().filter(|(at, _)| by_release || owned[*at]).map(|(_, l)| l);
+    let overrides = prop::sample::select(vec![
+        Known::No("not asked".to_owned()),
+        Known::Yes(BTreeSet::new()),
+        Known::Yes(BTreeSet::from([NodeId(4)])),
+    ]);
+    let downgrade =
+        prop::sample::select(vec![DowngradePolicy::Safe, DowngradePolicy::Safe, DowngradePolicy::Never]);
+    let batching = prop::sample::select(vec![Batching::Together, Batching::Ordered]);
+    let policy = (downgrade, batching, owned, consents, overrides);
+    (catalogs(), level_sets(), level_sets(), policy).prop_map(
+        move |(catalog, finalized, wanted, (downgrade, batching, owned, consents, min_insync_overrides))| {
+            let finalized = settle(&catalog, &finalized);
+            let wanted = if by_release { settle(&catalog, &wanted) } else { wanted };
+            let owned: BTreeSet<_> =
+                (0..NAMES.len()).filter(|at| by_release || owned[*at]).map(name).collect();
+            let release = by_release.then(|| wanted["metadata.version"]);
+            let levels = wanted.into_iter().filter(|(feature, _)| owned.contains(feature)).collect();
             Case {
                 finalized,
-                target: Target { levels: levels.collect(), release: by_release.then_some(Level(7)) },
-                batching: if together { Batching::Together } else { Batching::Ordered },
+                target: Target { levels, release },
+                downgrade,
+                batching,
                 allow_one_way: (0..NAMES.len()).filter(|at| consents[*at]).map(name).collect(),
+                min_insync_overrides,
                 catalog,
             }
         },
@@ -105,11 +163,22 @@ fn plan_of(case: &Case) -> Result<Plan, PlanError> {
         catalog: &case.catalog,
         finalized: &case.finalized.clone().into_iter().collect(),
         target: &case.target,
-        downgrade: DowngradePolicy::Safe,
+        downgrade: case.downgrade,
         allow_one_way: &case.allow_one_way,
-        min_insync_overrides: &Known::No("not asked".to_owned()),
+        min_insync_overrides: &case.min_insync_overrides,
         batching: case.batching,
     })
+}
+
+/// Whether policy and Kafka let one feature go from one level to another, whatever depends on it.
+fn allowed(case: &Case, feature: &FeatureName, from: Level, to: Level) -> bool {
+    let lossy = || {
+        case.catalog.metadata_versions().iter().any(|v| v.changed_metadata && to < v.level && v.level <= from)
+    };
+    to >= from
+        || (case.downgrade == DowngradePolicy::Safe
+            && !feature.is_kraft_version()
+            && !(feature.is_metadata_version() && lossy()))
 }
 
 /// Applies a plan request by request, holding each state to the dependencies and each request to its rules.
@@ -125,6 +194,7 @@ fn walk(case: &Case, plan: &Plan) -> Result<Levels, TestCaseError> {
             prop_assert_eq!(levels[&step.feature], step.from);
             prop_assert_ne!(step.from, step.to);
             prop_assert_eq!(step.direction == Direction::Up, step.to > step.from);
+            prop_assert!(allowed(case, &step.feature, step.from, step.to), "not allowed: {}", step);
             levels.insert(step.feature.clone(), step.to);
         }
         prop_assert!(consistent(&case.catalog, &levels), "broken after {}", request);
@@ -133,28 +203,55 @@ fn walk(case: &Case, plan: &Plan) -> Result<Levels, TestCaseError> {
 }
 
 /// Whether any order of single moves of owned features, each to any level, leads to the goal without ever breaking a
-/// dependency or lowering `kraft.version`.
+/// dependency or doing what is not allowed.
 fn reachable(case: &Case, goal: &Levels) -> bool {
-    let mut seen = BTreeSet::from([case.finalized.clone().into_iter().collect::<Vec<_>>()]);
+    let mut seen = BTreeSet::from([case.finalized.clone()]);
     let mut queue = VecDeque::from([case.finalized.clone()]);
     while let Some(levels) = queue.pop_front() {
         if levels == *goal {
             return true;
         }
-        for feature in case.target.levels.keys() {
-            for level in 0..=TOP {
-                if feature.is_kraft_version() && Level(level) < levels[feature] {
+        for at in (0..NAMES.len()).filter(|at| case.target.owns(&name(*at))) {
+            let feature = name(at);
+            for level in (range(at).0..=range(at).1).map(Level) {
+                if !allowed(case, &feature, levels[&feature], level) {
                     continue;
                 }
                 let mut moved = levels.clone();
-                moved.insert(feature.clone(), Level(level));
-                if consistent(&case.catalog, &moved) && seen.insert(moved.clone().into_iter().collect()) {
+                moved.insert(feature.clone(), level);
+                if consistent(&case.catalog, &moved) && seen.insert(moved.clone()) {
                     queue.push_back(moved);
                 }
             }
         }
     }
     false
+}
+
+/// Where a release leads when every consent is given: its levels, but for those that are kept above them.
+fn goal_of_release(case: &Case) -> Levels {
+    let kept = |feature: &FeatureName| {
+        let never = case.downgrade == DowngradePolicy::Never && !feature.is_metadata_version();
+        never || feature.is_kraft_version()
+    };
+    let levels = case.target.levels.iter().map(|(feature, &level)| {
+        let above = if kept(feature) { case.finalized[feature] } else { Level::ZERO };
+        (feature.clone(), level.max(above))
+    });
+    levels.collect()
+}
+
+/// Whether some of the steps held for want of others could have been done all the same.
+fn held_in_vain(case: &Case, plan: &Plan, after: &Levels) -> bool {
+    let held = plan.held.iter().filter(|held| matches!(held.why, HeldWhy::DependsOnHeld(_)));
+    let steps: Vec<&Step> = held.map(|held| &held.step).collect();
+    (1_u32..1 << steps.len()).any(|chosen| {
+        let mut levels = after.clone();
+        for (_, step) in steps.iter().enumerate().filter(|(at, _)| chosen & (1 << at) != 0) {
+            levels.insert(step.feature.clone(), step.to);
+        }
+        consistent(&case.catalog, &levels)
+    })
 }
 
 proptest! {
@@ -177,38 +274,41 @@ proptest! {
 
     #[test]
     fn a_plan_for_a_release_goes_as_far_as_consent_lets_it(case in cases(true)) {
+        let goal = goal_of_release(&case);
         match plan_of(&case) {
             Ok(plan) => {
                 let after = walk(&case, &plan)?;
-                let kept: BTreeSet<_> = plan.above_target.iter().map(|kept| &kept.feature).collect();
-                let held: BTreeSet<_> = plan.held.iter().map(|held| &held.step.feature).collect();
-                for (feature, level) in &case.target.levels {
-                    let still = kept.contains(feature) || held.contains(feature);
-                    let expected = if still { case.finalized[feature] } else { *level };
+                for (feature, level) in &goal {
+                    let held = plan.held.iter().any(|held| held.step.feature == *feature);
+                    let expected = if held { case.finalized[feature] } else { *level };
                     prop_assert_eq!(after[feature], expected, "{}", feature);
+                    let kept = plan.above_target.iter().any(|kept| kept.feature == *feature);
+                    prop_assert_eq!(kept, *level > case.target.levels[feature], "{}", feature);
                 }
                 for held in &plan.held {
                     match &held.why {
                         HeldWhy::Consent(_) => prop_assert!(!case.allow_one_way.contains(&held.step.feature)),
                         HeldWhy::DependsOnHeld(on) => {
                             prop_assert!(plan.held.iter().any(|other| other.step.feature == *on));
-                            let mut without = after.clone();
-                            without.insert(held.step.feature.clone(), held.step.to);
-                            prop_assert!(!consistent(&case.catalog, &without), "{} need not be held", held.step);
                         }
                     }
                 }
+                prop_assert!(!held_in_vain(&case, &plan, &after));
             }
-            Err(error) => {
-                // only a kraft.version that stays above the release's default can stand in the way
-                let mut goal = case.target.levels.clone();
-                for (feature, level) in &mut goal {
-                    if feature.is_kraft_version() {
-                        *level = (*level).max(case.finalized[feature]);
-                    }
-                }
-                prop_assert!(!reachable(&case, &goal), "there is a way, but: {}", error);
-            }
+            Err(error) => prop_assert!(!reachable(&case, &goal), "there is a way, but: {}", error),
+        }
+    }
+
+    #[test]
+    fn batching_changes_neither_the_steps_nor_the_verdict(case in cases(true), by_levels in cases(false)) {
+        for case in [case, by_levels] {
+            let both = [Batching::Together, Batching::Ordered].map(|batching| {
+                plan_of(&Case { batching, ..case.clone() }).map(|plan| {
+                    let steps: Vec<Step> = plan.requests.into_iter().flat_map(|request| request.steps).collect();
+                    (steps, plan.held, plan.above_target)
+                })
+            });
+            prop_assert_eq!(&both[0], &both[1]);
         }
     }
 }

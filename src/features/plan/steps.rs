@@ -48,10 +48,21 @@ fn upgrade(input: &PlanInput<'_>, feature: &FeatureName, from: Level, to: Level)
 
 fn metadata_upgrade(input: &PlanInput<'_>, from: Level, to: Level) -> (bool, Option<String>) {
     match input.catalog.lowest_lossless(to) {
-        Some(lowest) if lowest.level > from => (
-            true,
-            Some(format!("no way back below {} ({}), which changed the metadata", lowest.level, lowest.name)),
-        ),
+        Some(lowest) if lowest.level > from => {
+            let versions = input.catalog.metadata_versions().iter();
+            let changed: Vec<String> = versions
+                .filter(|v| v.level > from && v.level <= lowest.level)
+                .filter(|v| v.changed_metadata || v.level == lowest.level)
+                .map(|v| format!("{} ({})", v.level, v.name))
+                .collect();
+            let note = format!(
+                "no way back below {} ({}): the metadata changes with {}",
+                lowest.level,
+                lowest.name,
+                changed.join(", ")
+            );
+            (true, Some(note))
+        }
         Some(_) => (false, None),
         None => (true, Some(format!("whether there is a way back from {to} is not known to this version"))),
     }
@@ -145,6 +156,9 @@ impl Steps {
     fn first_to_hold(&self, input: &PlanInput<'_>) -> Result<Option<(usize, FeatureName)>, PlanError> {
         let after = self.levels_after(input);
         let level_after = |feature: &FeatureName| after.get(feature).copied().unwrap_or_default();
+        let goes_down = |at: usize| self.moving.get(at).is_some_and(|step| step.direction == Direction::Down);
+        // a hold may take away what stands in the way, so nothing is refused while something is still to be held
+        let mut refusal = None;
         for (feature, &level) in &after {
             for (needs, lowest) in input.catalog.needs(feature, level) {
                 if level_after(needs) >= *lowest {
@@ -154,20 +168,22 @@ impl Steps {
                 let moving = |name: &FeatureName| self.moving.iter().position(|step| step.feature == *name);
                 match (moving(feature), moving(needs)) {
                     (Some(at), _) if held(needs) => return Ok(Some((at, needs.clone()))),
-                    (_, Some(at)) if held(feature) => return Ok(Some((at, feature.clone()))),
-                    (Some(_), _) => return Err(not_owned(input, feature, level, needs, *lowest)),
-                    (None, Some(at))
-                        if self.moving.get(at).is_some_and(|s| s.direction == Direction::Down) =>
-                    {
+                    (None, Some(at)) if held(feature) && goes_down(at) => {
+                        return Ok(Some((at, feature.clone())));
+                    }
+                    (Some(_), _) => {
+                        refusal.get_or_insert_with(|| not_owned(input, feature, level, needs, *lowest));
+                    }
+                    (None, Some(at)) if goes_down(at) => {
                         let to = level_after(needs);
-                        return Err(would_break(input, feature, level, needs, *lowest, to));
+                        refusal.get_or_insert_with(|| would_break(input, feature, level, needs, *lowest, to));
                     }
                     // broken before, and not made worse
                     (None, _) => {}
                 }
             }
         }
-        Ok(None)
+        refusal.map_or(Ok(None), Err)
     }
 
     /// The levels of all features that the cluster or the target names, once everything moving has moved.
