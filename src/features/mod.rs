@@ -6,7 +6,6 @@
 
 pub mod catalog;
 pub mod decide;
-//DECIDE
 mod level;
 mod name;
 pub mod observed;
