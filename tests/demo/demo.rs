@@ -81,40 +81,41 @@ async fn demo() -> Result<(), String> {
     progress.say("starting etcd and kube-apiserver");
     let server = ApiServer::start().await;
     progress.say(format!("starting three nodes of Kafka {KAFKA}, formatted at the levels of {FORMATTED_AT}"));
-    let kafka = block_in_place(|| {
+    let kafka = blocking(|| {
         let nodes = [1, 2, 3].map(|id| NodeSpec::combined(id, KAFKA));
         Kafka::start(&nodes, Quorum::Static, &["--release-version", FORMATTED_AT], &[])
-    });
+    })
+    .await;
     progress.say(format!("Kafka answers on {}; its levels, by its own tool:", kafka.brokers().join(", ")));
-    for (feature, level) in block_in_place(|| kafka.finalized()) {
+    for (feature, level) in blocking(|| kafka.finalized()).await {
         progress.say(format!("  {feature} {level}"));
     }
 
     progress.say("$ kubectl apply -f crds/");
-    kubectl(&server, &["apply", "-f", DEFINITIONS], "")?;
-    kubectl(&server, &["wait", "--for=condition=Established", "--timeout=60s", "-f", DEFINITIONS], "")?;
+    kubectl(&server, &["apply", "-f", DEFINITIONS], "").await?;
+    kubectl(&server, &["wait", "--for=condition=Established", "--timeout=60s", "-f", DEFINITIONS], "")
+        .await?;
     progress.say("$ kafka-features-operator");
     let mut operator = start_operator(&server, kafka.folder())?;
 
     resource.spec.cluster.bootstrap_servers = kafka.brokers();
     let applied = serde_json::to_string(&resource).map_err(|e| told("the sample", e))?;
     progress.say("$ kubectl apply -f deploy/samples/kafkafeatures.yaml, with the addresses of this Kafka");
-    kubectl(&server, &["apply", "-n", "default", "-f", "-"], &applied)?;
+    kubectl(&server, &["apply", "-n", "default", "-f", "-"], &applied).await?;
 
     let moved =
         tokio::time::timeout(PATIENCE, follow(&server, &resource, &mut operator, &mut progress)).await;
     let moved = moved.unwrap_or_else(|_| Err(format!("not Ready after {} s", PATIENCE.as_secs())));
-    let resource = moved.map_err(|reason| {
-        format!("{reason}\nthe last lines of the operator:\n{}", block_in_place(|| operator.tail(15)))
-    })?;
+    let resource = moved
+        .map_err(|reason| format!("{reason}\nthe last lines of the operator:\n{}", operator.tail(15)))?;
 
     progress
         .say(format!("the operator says that it is done; asking the cluster, by Kafka {KAFKA}'s own tool"));
-    for line in block_in_place(|| verdict::reached(&kafka, &release, &resource))? {
+    for line in blocking(|| verdict::reached(&kafka, &release, &resource)).await? {
         progress.say(format!("  {line}"));
     }
     progress.say(format!("the cluster is at the levels of {release}; taking everything down"));
-    block_in_place(|| operator.stop());
+    blocking(|| operator.stop()).await;
     Ok(())
 }
 
@@ -173,7 +174,7 @@ fn start_operator(server: &ApiServer, folder: &Path) -> Result<Process, String> 
     }))
 }
 
-fn kubectl(server: &ApiServer, args: &[&str], input: &str) -> Result<(), String> {
+async fn kubectl(server: &ApiServer, args: &[&str], input: &str) -> Result<(), String> {
     let mut command = server.kubectl();
     command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let run = || {
@@ -183,11 +184,18 @@ fn kubectl(server: &ApiServer, args: &[&str], input: &str) -> Result<(), String>
         }
         child.wait_with_output()
     };
-    let output = block_in_place(run).map_err(|e| told("kubectl", e))?;
+    let output = blocking(run).await.map_err(|e| told("kubectl", e))?;
     if output.status.success() {
         return Ok(());
     }
     Err(format!("kubectl {}: {}", args.join(" "), String::from_utf8_lossy(&output.stderr).trim()))
+}
+
+/// Calls what takes its time, and then lets an interruption take effect.
+async fn blocking<T>(work: impl FnOnce() -> T) -> T {
+    let done = block_in_place(work);
+    tokio::task::yield_now().await;
+    done
 }
 
 fn told(what: &str, error: impl Display) -> String {

@@ -10,60 +10,61 @@ use crate::testbed::{Kafka, Oracle};
 
 /// A release may leave behind only this one: raising it can't be undone, and the sample doesn't consent.
 const MAY_BE_HELD: &str = "kraft.version";
+const METADATA_VERSION: &str = "metadata.version";
+
+type Levels = BTreeMap<String, String>;
 
 /// One line a feature, or why the cluster is not there.
 pub(crate) fn reached(kafka: &Kafka, release: &str, resource: &KafkaFeatures) -> Result<Vec<String>, String> {
-    let declared = mapping(
-        &Oracle::of(super::KAFKA)
-            .run("kafka-features", &["version-mapping", "--release-version", release])
-            .ok(),
-    )?;
+    let declared = mapping(release)?;
     let features = resource.status.iter().flat_map(|status| &status.features);
-    let held: Vec<&str> =
-        features.filter(|f| f.state == FeatureState::Held).map(|f| f.name.as_str()).collect();
+    let held = features
+        .filter(|feature| feature.state == FeatureState::Held)
+        .any(|feature| feature.name == MAY_BE_HELD);
     // a broker, which is what the tool asks, follows the controller a little behind
     for _ in 0..40 {
-        if let Ok(lines) = compare(&declared, &kafka.finalized(), &held) {
+        if let Ok(lines) = compare(&declared, &found(kafka)?, held) {
             return Ok(lines);
         }
         std::thread::sleep(Duration::from_millis(250));
     }
-    compare(&declared, &kafka.finalized(), &held)
+    compare(&declared, &found(kafka)?, held)
 }
 
-fn compare(
-    declared: &BTreeMap<String, String>,
-    found: &BTreeMap<String, String>,
-    held: &[&str],
-) -> Result<Vec<String>, String> {
-    let mut lines = Vec::new();
-    for (feature, level) in declared {
-        let Some(found) = found.get(feature) else {
-            return Err(format!("the cluster knows nothing of {feature}, declared {level}"));
-        };
-        let may = feature == MAY_BE_HELD && held.contains(&MAY_BE_HELD);
-        lines.push(match found == level {
-            true => format!("{feature} {found}, as declared"),
-            false if may => {
-                format!("{feature} {found}, held: raising it to {level} can't be undone, and needs consent")
-            }
-            false => {
-                return Err(format!("{feature} is at {found}, not at {level}, which the release stands for"));
-            }
-        });
+fn compare(declared: &Levels, found: &Levels, held: bool) -> Result<Vec<String>, String> {
+    let line = |(feature, level): (&String, &String)| {
+        let found = found.get(feature).ok_or_else(|| format!("the cluster knows nothing of {feature}"))?;
+        if found == level {
+            Ok(format!("{feature} {found}, as declared"))
+        } else if held && feature == MAY_BE_HELD {
+            Ok(format!("{feature} {found}, held: {level} is one way and needs consent by allowOneWay"))
+        } else {
+            Err(format!("{feature} is at {found}, not at {level}, which the release stands for"))
+        }
+    };
+    declared.iter().map(line).collect()
+}
+
+/// What the cluster has. `describe` tells `metadata.version` by its name only; Kafka's tool also knows its number.
+fn found(kafka: &Kafka) -> Result<Levels, String> {
+    let mut found = kafka.finalized();
+    if let Some(name) = found.get(METADATA_VERSION) {
+        let level = mapping(name)?.remove(METADATA_VERSION).unwrap_or_default();
+        found.insert(METADATA_VERSION.to_owned(), level);
     }
-    Ok(lines)
+    Ok(found)
 }
 
-/// Each feature's level as `describe` would print it, from `feature=level` and `metadata.version=33 (4.4-IV2)`.
-fn mapping(printed: &str) -> Result<BTreeMap<String, String>, String> {
-    let levels: Option<BTreeMap<String, String>> = printed
-        .lines()
-        .map(|line| {
-            let (feature, level) = line.split_once('=')?;
-            let name = level.split_once('(').map(|(_, name)| name.trim_end_matches(')'));
-            Some((feature.to_owned(), name.unwrap_or(level).trim().to_owned()))
-        })
-        .collect();
-    levels.filter(|levels| !levels.is_empty()).ok_or_else(|| format!("version-mapping printed: {printed}"))
+/// The level of each feature at a release, from lines such as `metadata.version=33 (4.4)` and `group.version=1`.
+fn mapping(release: &str) -> Result<Levels, String> {
+    let args = ["version-mapping", "--release-version", release];
+    let printed = Oracle::of(super::KAFKA).run("kafka-features", &args).ok();
+    let level = |line: &str| {
+        let (feature, level) = line.split_once('=')?;
+        Some((feature.to_owned(), level.split_whitespace().next()?.to_owned()))
+    };
+    let levels: Option<Levels> = printed.lines().map(level).collect();
+    levels
+        .filter(|levels| levels.contains_key(METADATA_VERSION))
+        .ok_or_else(|| format!("version-mapping of {release} printed: {printed}"))
 }
