@@ -106,9 +106,10 @@ fn nothing_outlives_a_killed_test() {
     const HOLD: &str = "TESTBED_HOLD";
     if std::env::var_os(HOLD).is_some() {
         let start = || testbed::process::spawn("sleep", |command| _ = command.arg("600")).unwrap();
-        let child = std::thread::spawn(start).join().unwrap();
+        let mut child = std::thread::spawn(start).join().unwrap();
         println!("\nchild {}", child.id());
-        std::thread::sleep(Duration::from_secs(600));
+        child.wait().unwrap();
+        return;
     }
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "--nocapture", "nothing_outlives_a_killed_test"]).env(HOLD, "1");
