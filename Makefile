@@ -3,22 +3,19 @@
 .PHONY: demo test test-full check setup crds require-cargo
 
 SETUP := tests/testbed/setup.sh
-# the demo needs one Kafka version; the tests need all
-DEMO_KAFKA := 4.4.0
 
 # Moves a real Kafka cluster from the levels of 3.9 to those of 4.4 by applying a resource to a real API server.
 demo: require-cargo
-	@$(SETUP) kubernetes
-	@$(SETUP) kafka $(DEMO_KAFKA)
+	@$(SETUP) demo
 	@cargo build --locked --quiet --bin kafka-features-operator --example demo
 	@cargo run --locked --quiet --example demo
 
 # Everything that CI runs. Long tests run a seeded sample of their cases.
-test: check setup
+test: setup check
 	cargo test --locked
 
 # The exhaustive run: every case of every test.
-test-full: check setup
+test-full: setup check
 	KAFKA_FEATURES_FULL=1 cargo test --locked
 
 # Format, lints, licences: no test.

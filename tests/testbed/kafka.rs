@@ -209,7 +209,7 @@ impl Kafka {
 
     fn launch(&mut self, id: i32) {
         let node = self.nodes.get_mut(&id).unwrap_or_else(|| panic!("no node {id}"));
-        let part = parts::kafka(&node.spec.version);
+        let jars = parts::kafka(&node.spec.version);
         let name = format!("Kafka node {id} ({})", node.spec.version);
         // a log of its own for each start, since readiness is read from it
         let starts = (0..).find(|n| !node.folder.join(format!("{n}.log")).exists()).expect("a number");
@@ -223,7 +223,7 @@ impl Kafka {
                 "-XX:TieredStopAtLevel=1",
                 "-Xshare:auto",
             ]);
-            command.arg("-cp").arg(format!("{}/libs/*", part.display())).arg("kafka.Kafka").arg(properties);
+            command.arg("-cp").arg(format!("{}/*", jars.display())).arg("kafka.Kafka").arg(properties);
         }));
     }
 
@@ -254,6 +254,14 @@ impl Kafka {
         }
         self.launch(id);
         self.wait_ready(id);
+    }
+
+    /// Makes the cluster forget a stopped broker.
+    pub fn unregister(&self, id: i32) {
+        let bootstrap = self.brokers().join(",");
+        let id = id.to_string();
+        let args = ["unregister", "--bootstrap-server", &bootstrap, "--id", &id];
+        Oracle::of("4.4.0").run("kafka-cluster", &args).ok();
     }
 
     /// The address of one node's client listener.

@@ -95,7 +95,7 @@ impl Oracle {
 }
 
 fn start(version: &str) -> Jvm {
-    let part = parts::kafka(version);
+    let (classes, jars) = (parts::oracle(version), parts::kafka(version));
     let child = process::spawn("java", |command| {
         command.args(["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"]);
         command.args([
@@ -103,7 +103,7 @@ fn start(version: &str) -> Jvm {
             "-Dorg.slf4j.simpleLogger.defaultLogLevel=off",
             "-cp",
         ]);
-        command.arg(format!("{0}/oracle:{0}/libs/*", part.display())).arg("Oracle");
+        command.arg(format!("{}:{}/*", classes.display(), jars.display())).arg("Oracle");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     });
     let mut child = child.expect("java starts");

@@ -12,6 +12,9 @@ use rustix::process::{Pid, Signal, kill_process};
 
 type Order = (Command, mpsc::Sender<io::Result<Child>>);
 
+/// Becomes the command, unless the process that wanted it has ended before `setpriv` could ask to be told of that.
+const UNLESS_ORPHANED: &str = r#"[ "$PPID" = "$0" ] && exec "$@""#;
+
 /// Starts a command that the kernel kills when this process ends, be it by a signal: `setpriv` asks for that. The
 /// kernel means the *thread* that started the child, hence one thread that starts them all and never ends.
 pub fn spawn(program: impl AsRef<Path>, configure: impl FnOnce(&mut Command)) -> io::Result<Child> {
@@ -26,7 +29,8 @@ pub fn spawn(program: impl AsRef<Path>, configure: impl FnOnce(&mut Command)) ->
         Mutex::new(orders)
     });
     let mut command = Command::new("setpriv");
-    command.args(["--pdeathsig", "KILL", "--"]).arg(program.as_ref()).process_group(0);
+    command.args(["--pdeathsig", "KILL", "--", "sh", "-c", UNLESS_ORPHANED]);
+    command.arg(std::process::id().to_string()).arg(program.as_ref()).process_group(0);
     configure(&mut command);
     let (answer, result) = mpsc::channel();
     spawner

@@ -2,23 +2,34 @@
 # Fetches and builds the real parts that the tests and the demo run on, into a cache outside the checkout.
 #
 #   setup.sh kubernetes       etcd, kube-apiserver and kubectl, from the Go module in kubernetes/
-#   setup.sh kafka VERSION…   Kafka's jars and the Java oracle for them, from kafka/VERSION/pom.xml
+#   setup.sh kafka VERSION…   Kafka's jars, from kafka/VERSION/pom.xml, and the Java oracle compiled for them
+#   setup.sh demo             what the demo needs
 #   setup.sh all              everything that has a manifest here
 #   setup.sh deny             cargo-deny
+#   setup.sh path PART        prints where a part stands: kubernetes, kafka VERSION, oracle VERSION or deny
 #   setup.sh where            prints the cache's folder
 #
 # KAFKA_FEATURES_CACHE moves the cache. Each part stands in a folder named by its version and a hash of what it is
 # made from, and appears there only when it is whole, so an interrupted run leaves nothing that is taken for it.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-cache=${KAFKA_FEATURES_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/kafka-features-operator}
+cache=$(realpath -m "${KAFKA_FEATURES_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/kafka-features-operator}")
 deny_version=0.20.2
+demo_kafka=4.4.0
 
 say() { printf 'setup: %s\n' "$*" >&2; }
 fail() { say "$*"; exit 1; }
 need() { # COMMAND WHAT-TO-INSTALL
   command -v "$1" >/dev/null 2>&1 || fail "$1 is missing: install $2"
 }
+need_java() {
+  need mvn "Maven 3.8 or newer"; need java "a Java runtime, 17 to 23"; need javac "a JDK, 17 to 23"
+  local major; major=$(java -version 2>&1 | sed -nE '1s/.*version "([0-9]+).*/\1/p')
+  # the oracle catches the exits of Kafka's tools by a security manager, which Java 24 no longer has
+  [ "${major:-0}" -ge 17 ] && [ "$major" -le 23 ] || fail "java is of version ${major:-unknown}: install a JDK, 17 to 23"
+}
+need_kubernetes() { need go "Go $(awk '$1 == "go" { print $2 }' "$here/kubernetes/go.mod") or newer"; }
+need_cargo() { need cargo "Rust 1.89 or newer, by rustup"; }
 digest() { cat "$@" | sha256sum | cut -c1-12; }
 
 # make_part FOLDER MAKER ARGUMENT…: calls MAKER TEMPORARY-FOLDER ARGUMENT… unless FOLDER is there, one at a time
@@ -32,9 +43,15 @@ make_part() {
     local begun=$SECONDS temporary; temporary=$part.making
     rm -rf "$temporary"; mkdir -p "$temporary"
     say "making ${part#"$cache"/}"
-    # not as a condition: inside one, bash ignores errexit
-    "$maker" "$temporary" "$@" >"$temporary/log" 2>&1 &
-    if ! wait $!; then tail -n 15 "$temporary/log" >&2; fail "could not make ${part#"$cache"/}; the whole output is in $temporary/log"; fi
+    # a subshell of its own and no condition: inside one, bash ignores errexit
+    set +e
+    (set -e; "$maker" "$temporary" "$@") >"$temporary/log" 2>&1
+    local status=$?
+    set -e
+    if [ $status -ne 0 ]; then
+      tail -n 15 "$temporary/log" >&2
+      fail "could not make ${part#"$cache"/}; the whole output is in $temporary/log"
+    fi
     mv "$temporary" "$part"
     say "made ${part#"$cache"/} in $((SECONDS - begun)) s"
   ) 9>"$cache/locks/$(basename "$part")"
@@ -53,43 +70,47 @@ make_kubernetes() {
   done
   cd "$here/kubernetes"
   export GOFLAGS="-buildvcs=false -mod=readonly" GOTOOLCHAIN=local CGO_ENABLED=0
-  go build -trimpath -ldflags "-s -w" -o "$out/etcd" go.etcd.io/etcd/server/v3
-  go build -trimpath -ldflags "$flags" -o "$out/kube-apiserver" k8s.io/kubernetes/cmd/kube-apiserver
-  go build -trimpath -ldflags "$flags" -o "$out/kubectl" k8s.io/kubernetes/cmd/kubectl
+  nice go build -trimpath -ldflags "-s -w" -o "$out/etcd" go.etcd.io/etcd/server/v3
+  nice go build -trimpath -ldflags "$flags" -o "$out/kube-apiserver" k8s.io/kubernetes/cmd/kube-apiserver
+  nice go build -trimpath -ldflags "$flags" -o "$out/kubectl" k8s.io/kubernetes/cmd/kubectl
 }
 
-kafka_part() { echo "$cache/kafka-$1-$(digest "$here/kafka/$1/pom.xml" "$here"/oracle/*.java)"; }
+kafka_part() { echo "$cache/kafka-$1-$(digest "$here/kafka/$1/pom.xml")"; }
 make_kafka() {
-  local out=$1 version=$2
-  mvn -q -B -ntp -f "$here/kafka/$version/pom.xml" dependency:copy-dependencies -DoutputDirectory="$out/libs"
-  mkdir "$out/oracle"
-  javac -nowarn -cp "$out/libs/*" -d "$out/oracle" "$here"/oracle/*.java
+  nice mvn -q -B -ntp -f "$here/kafka/$2/pom.xml" dependency:copy-dependencies -DoutputDirectory="$1"
 }
 
-make_deny() { cargo install --locked --quiet --root "$1" cargo-deny --version "$deny_version"; }
+oracle_part() { echo "$cache/oracle-$1-$(digest "$here/kafka/$1/pom.xml" "$here"/oracle/*.java)"; }
+make_oracle() { nice javac -nowarn -cp "$(kafka_part "$2")/*" -d "$1" "$here"/oracle/*.java; }
 
-kubernetes() { need go "Go 1.26 or newer"; make_part "$(kubernetes_part)" make_kubernetes; }
+make_deny() { nice cargo install --locked --quiet --root "$1" cargo-deny --version "$deny_version"; }
+
 kafka() {
   local version
-  need mvn "Maven 3.8 or newer"; need java "a Java runtime, 17 or newer"; need javac "a JDK, 17 or newer"
   for version in "$@"; do
     [ -f "$here/kafka/$version/pom.xml" ] || fail "there is no manifest for Kafka $version in tests/testbed/kafka/"
     make_part "$(kafka_part "$version")" make_kafka "$version"
+    make_part "$(oracle_part "$version")" make_oracle "$version"
   done
 }
+kubernetes() { make_part "$(kubernetes_part)" make_kubernetes; }
 
 need flock util-linux
+need setpriv util-linux
 case ${1:-all} in
-  kubernetes) kubernetes ;;
-  kafka) shift; kafka "$@" ;;
-  all) kubernetes; kafka $(cd "$here/kafka" && ls) ;;
-  deny) need cargo "Rust, by rustup"; make_part "$cache/cargo-deny-$deny_version" make_deny ;;
-  path) # where a part stands: path kubernetes | path kafka VERSION | path deny
-    case $2 in
+  kubernetes) need_kubernetes; kubernetes ;;
+  kafka) shift; need_java; kafka "$@" ;;
+  demo) need_cargo; need_kubernetes; need_java; kubernetes; kafka "$demo_kafka" ;;
+  all) need_cargo; need_kubernetes; need_java; kubernetes; kafka $(ls "$here/kafka") ;;
+  deny) need_cargo; make_part "$cache/cargo-deny-$deny_version" make_deny ;;
+  path)
+    case ${2:-} in
       kubernetes) kubernetes_part ;;
       kafka) kafka_part "$3" ;;
+      oracle) oracle_part "$3" ;;
       deny) echo "$cache/cargo-deny-$deny_version/bin/cargo-deny" ;;
+      *) fail "unknown part ${2:-}: kubernetes, kafka VERSION, oracle VERSION or deny" ;;
     esac ;;
   where) echo "$cache" ;;
-  *) fail "unknown part ${1}: kubernetes, kafka VERSION, all, deny, path or where" ;;
+  *) fail "unknown command $1: kubernetes, kafka VERSION, demo, all, deny, path or where" ;;
 esac

@@ -9,6 +9,7 @@ import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.lang.reflect.InvocationTargetException;
 import java.nio.charset.StandardCharsets;
+import java.util.List;
 import java.util.Map;
 
 /**
@@ -16,13 +17,16 @@ import java.util.Map;
  * {"tool": …, "args": […]}; each is answered by one line, {"exit": …, "stdout": …, "stderr": …}.
  */
 public final class Oracle {
-    private static final Map<String, String> TOOLS = Map.of(
-        "kafka-storage", "kafka.tools.StorageTool",
-        "kafka-features", "org.apache.kafka.tools.FeatureCommand",
-        "kafka-cluster", "org.apache.kafka.tools.ClusterTool",
-        "kafka-metadata-quorum", "org.apache.kafka.tools.MetadataQuorumCommand");
-    /** Names that moved: before 4.4 the configuration tool was Scala. */
-    private static final String[] CONFIG_TOOLS = {"org.apache.kafka.tools.ConfigCommand", "kafka.admin.ConfigCommand"};
+    /** Each tool's class, newest name first: some were Scala once, and moved. */
+    private static final Map<String, List<String>> TOOLS = Map.of(
+        "kafka-storage", List.of("kafka.tools.StorageTool"),
+        "kafka-features", List.of("org.apache.kafka.tools.FeatureCommand"),
+        "kafka-cluster", List.of("org.apache.kafka.tools.ClusterTool"),
+        "kafka-metadata-quorum", List.of("org.apache.kafka.tools.MetadataQuorumCommand"),
+        "kafka-leader-election", List.of("org.apache.kafka.tools.LeaderElectionCommand"),
+        "kafka-topics", List.of("org.apache.kafka.tools.TopicCommand"),
+        "kafka-configs", List.of("org.apache.kafka.tools.ConfigCommand", "kafka.admin.ConfigCommand"),
+        "kafka-dump-log", List.of("org.apache.kafka.tools.DumpLogSegments", "kafka.tools.DumpLogSegments"));
 
     private static final ByteArrayOutputStream OUT = new ByteArrayOutputStream();
     private static final ByteArrayOutputStream ERR = new ByteArrayOutputStream();
@@ -103,17 +107,13 @@ public final class Oracle {
     }
 
     private static Class<?> classOf(String tool) throws ClassNotFoundException {
-        if (tool.equals("kafka-configs")) {
+        for (String name : TOOLS.getOrDefault(tool, List.of())) {
             try {
-                return Class.forName(CONFIG_TOOLS[0]);
+                return Class.forName(name);
             } catch (ClassNotFoundException older) {
-                return Class.forName(CONFIG_TOOLS[1]);
+                // the next name
             }
         }
-        String name = TOOLS.get(tool);
-        if (name == null) {
-            throw new ClassNotFoundException("no tool is called " + tool);
-        }
-        return Class.forName(name);
+        throw new ClassNotFoundException("no tool of this Kafka is called " + tool);
     }
 }

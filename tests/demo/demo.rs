@@ -1,0 +1,203 @@
+//! `make demo`: the main job on real parts. A three-node Kafka at the levels of 3.9 is moved to those of 4.4 by applying
+//! a resource to a real API server, and only the cluster itself, asked by Kafka's own tool, says whether it arrived.
+//! Nothing that it starts outlives it, whether it succeeds, fails or is interrupted.
+
+mod progress;
+#[path = "../testbed/mod.rs"]
+mod testbed;
+mod verdict;
+
+use std::fmt::Display;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{ExitCode, Stdio};
+use std::time::Duration;
+
+use futures::TryStreamExt;
+use kafka_features_operator::api::{KafkaFeatures, conditions};
+use kube::Api;
+use kube::runtime::{WatchStreamExt, watcher};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::block_in_place;
+
+use progress::Progress;
+use testbed::process::Process;
+use testbed::{ApiServer, Kafka, NodeSpec, Quorum};
+
+const KAFKA: &str = "4.4.0";
+const FORMATTED_AT: &str = "3.9";
+const PATIENCE: Duration = Duration::from_secs(180);
+const DEFINITIONS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/crds");
+const SAMPLE: &str = include_str!("../../deploy/samples/kafkafeatures.yaml");
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    // the testbed panics when a part fails: of that a person needs the reason, not the place
+    std::panic::set_hook(Box::new(|panic| {
+        let payload = panic.payload();
+        let text = payload.downcast_ref::<String>().map(String::as_str);
+        let reason = text.or_else(|| payload.downcast_ref::<&str>().copied());
+        eprintln!("demo: failed: {}", reason.unwrap_or("a part of the testbed panicked"));
+    }));
+    let mut demo = tokio::spawn(demo());
+    let ended = tokio::select! {
+        ended = &mut demo => ended,
+        name = interruption() => {
+            eprintln!("demo: {name}; taking everything down");
+            // the parts end as the task's values are dropped, which is what is waited for
+            demo.abort();
+            demo.await
+        }
+    };
+    match ended {
+        Ok(Ok(())) => ExitCode::SUCCESS,
+        Ok(Err(reason)) => {
+            eprintln!("demo: failed: {reason}");
+            ExitCode::FAILURE
+        }
+        // interrupted or panicked: told above
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+/// Waits for a signal that asks for the end, and names it.
+async fn interruption() -> &'static str {
+    let of = async |kind| match signal(kind) {
+        Ok(mut signals) => signals.recv().await.unwrap_or_default(),
+        Err(_) => std::future::pending().await,
+    };
+    tokio::select! {
+        () = of(SignalKind::interrupt()) => "interrupted",
+        () = of(SignalKind::terminate()) => "terminated",
+        () = of(SignalKind::hangup()) => "hung up",
+    }
+}
+
+async fn demo() -> Result<(), String> {
+    let mut progress = Progress::begin();
+    let mut resource: KafkaFeatures = serde_saphyr::from_str(SAMPLE).map_err(|e| told("the sample", e))?;
+    let release = resource.spec.release_version.clone().ok_or("the sample declares no releaseVersion")?;
+
+    progress.say("starting etcd and kube-apiserver");
+    let server = ApiServer::start().await;
+    progress.say(format!("starting three nodes of Kafka {KAFKA}, formatted at the levels of {FORMATTED_AT}"));
+    let kafka = blocking(|| {
+        let nodes = [1, 2, 3].map(|id| NodeSpec::combined(id, KAFKA));
+        Kafka::start(&nodes, Quorum::Static, &["--release-version", FORMATTED_AT], &[])
+    })
+    .await;
+    progress.say(format!("Kafka answers on {}; its levels, by its own tool:", kafka.brokers().join(", ")));
+    for (feature, level) in blocking(|| kafka.finalized()).await {
+        progress.say(format!("  {feature} {level}"));
+    }
+
+    progress.say("$ kubectl apply -f crds/");
+    kubectl(&server, &["apply", "-f", DEFINITIONS], "").await?;
+    kubectl(&server, &["wait", "--for=condition=Established", "--timeout=60s", "-f", DEFINITIONS], "")
+        .await?;
+    progress.say("$ kafka-features-operator");
+    let mut operator = start_operator(&server, kafka.folder())?;
+
+    resource.spec.cluster.bootstrap_servers = kafka.brokers();
+    let applied = serde_json::to_string(&resource).map_err(|e| told("the sample", e))?;
+    progress.say("$ kubectl apply -f deploy/samples/kafkafeatures.yaml, with the addresses of this Kafka");
+    kubectl(&server, &["apply", "-n", "default", "-f", "-"], &applied).await?;
+
+    let moved =
+        tokio::time::timeout(PATIENCE, follow(&server, &resource, &mut operator, &mut progress)).await;
+    let moved = moved.unwrap_or_else(|_| Err(format!("not Ready after {} s", PATIENCE.as_secs())));
+    let resource = moved
+        .map_err(|reason| format!("{reason}\nthe last lines of the operator:\n{}", operator.tail(15)))?;
+
+    progress
+        .say(format!("the operator says that it is done; asking the cluster, by Kafka {KAFKA}'s own tool"));
+    for line in blocking(|| verdict::reached(&kafka, &release, &resource)).await? {
+        progress.say(format!("  {line}"));
+    }
+    progress.say(format!("the cluster is at the levels of {release}; taking everything down"));
+    blocking(|| operator.stop()).await;
+    Ok(())
+}
+
+/// Shows what status tells until the resource is Ready; returns it as it is then.
+async fn follow(
+    server: &ApiServer,
+    resource: &KafkaFeatures,
+    operator: &mut Process,
+    progress: &mut Progress,
+) -> Result<KafkaFeatures, String> {
+    let name = resource.metadata.name.clone().unwrap_or_default();
+    let resources: Api<KafkaFeatures> = Api::namespaced(server.client().await, "default");
+    let config = watcher::Config::default().fields(&format!("metadata.name={name}"));
+    let mut changes = Box::pin(watcher(resources, config).default_backoff().applied_objects());
+    let mut tick = tokio::time::interval(Duration::from_millis(500));
+    loop {
+        tokio::select! {
+            change = changes.try_next() => {
+                let Some(now) = change.map_err(|e| told("watching the resource", e))? else { continue };
+                progress.show(&now);
+                if is(&now, conditions::STALLED) {
+                    return Err("the resource is Stalled".to_owned());
+                }
+                if is(&now, conditions::READY) {
+                    return Ok(now);
+                }
+            }
+            _ = tick.tick() => {
+                if !operator.runs() {
+                    return Err("the operator ended".to_owned());
+                }
+            }
+        }
+    }
+}
+
+/// Whether a condition holds for the spec as it is now.
+fn is(resource: &KafkaFeatures, kind: &str) -> bool {
+    resource.status.as_ref().is_some_and(|status| {
+        let holds = status.conditions.iter().any(|c| c.type_ == kind && c.status == "True");
+        holds && status.observed_generation == resource.metadata.generation
+    })
+}
+
+/// Starts the operator's binary, which cargo puts beside the folder of this one.
+fn start_operator(server: &ApiServer, folder: &Path) -> Result<Process, String> {
+    let own = std::env::current_exe().map_err(|e| told("the demo's own path", e))?;
+    let built = own.ancestors().nth(2).ok_or("the demo stands in no target folder")?;
+    let binary = built.join("kafka-features-operator");
+    if !binary.exists() {
+        return Err(format!("{} is not there: run `make demo`, which builds it first", binary.display()));
+    }
+    let log = folder.join("operator.log");
+    Ok(Process::start("kafka-features-operator", binary, log, |command| {
+        command.env("KUBECONFIG", server.kubeconfig());
+    }))
+}
+
+async fn kubectl(server: &ApiServer, args: &[&str], input: &str) -> Result<(), String> {
+    let mut command = server.kubectl();
+    command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let run = || {
+        let mut child = command.spawn()?;
+        if let Some(mut stdin) = child.stdin.take() {
+            stdin.write_all(input.as_bytes())?;
+        }
+        child.wait_with_output()
+    };
+    let output = blocking(run).await.map_err(|e| told("kubectl", e))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(format!("kubectl {}: {}", args.join(" "), String::from_utf8_lossy(&output.stderr).trim()))
+}
+
+/// Calls what takes its time, and then lets an interruption take effect.
+async fn blocking<T>(work: impl FnOnce() -> T) -> T {
+    let done = block_in_place(work);
+    tokio::task::yield_now().await;
+    done
+}
+
+fn told(what: &str, error: impl Display) -> String {
+    format!("{what}: {error}")
+}
