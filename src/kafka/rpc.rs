@@ -44,4 +44,5 @@ rpc!(
     4..=4,
     "DESCRIBE_CONFIGS on the cluster"
 );
-rpc!(UpdateFeaturesRequest, UpdateFeaturesResponse, UpdateFeatures, 0..=2, "ALTER on the cluster");
+// Version 0 has neither a dry run nor a safe downgrade, and Kafka ignores its AllowDowngrade.
+rpc!(UpdateFeaturesRequest, UpdateFeaturesResponse, UpdateFeatures, 1..=2, "ALTER on the cluster");
