@@ -20,12 +20,20 @@ const UNSUPPORTED_VERSION: i16 = 35;
 pub(super) struct ClusterView {
     /// The cluster's id.
     pub(super) cluster_id: ClusterId,
-    /// The active controller. Said by controllers; brokers name any broker.
+    /// The active controller. Said by controllers, if it is registered; brokers name any broker.
     pub(super) active_controller: Option<NodeId>,
     /// From a broker the brokers, from a controller the registered controllers.
     pub(super) nodes: BTreeMap<NodeId, Listed>,
     /// Whether fenced brokers are among them; Kafka before 4.0 leaves them out (KIP-1073).
     pub(super) lists_fenced: bool,
+}
+
+impl ClusterView {
+    /// Whether these controllers have no leader. They name none either where the leader is not registered yet, and
+    /// then none is, which is so for a moment after `metadata.version` has come to 15 (KIP-919).
+    pub(super) fn has_no_leader(&self) -> bool {
+        self.active_controller.is_none() && !self.nodes.is_empty()
+    }
 }
 
 /// One node of the list.

@@ -199,6 +199,12 @@ pub(super) enum Cause {
          feature; it was asked for with {0}"
     )]
     KraftVersionNotAlone(FeatureName),
+    /// A request to move `kraft.version` by a Kafka that does not.
+    #[error(
+        "kraft.version is not moved by Kafka before 4.1, which reports success all the same; update the \
+         controllers first"
+    )]
+    KraftVersionNotHonoured,
     /// A request with a feature twice.
     #[error("{0} stands twice in one request, of which Kafka would take the last; ask for one level")]
     FeatureTwice(FeatureName),
@@ -232,6 +238,7 @@ impl Cause {
             | Self::WrongKind { .. }
             | Self::OtherCluster { .. }
             | Self::KraftVersionNotAlone(_)
+            | Self::KraftVersionNotHonoured
             | Self::FeatureTwice(_)
             | Self::NothingToSend
             | Self::NoAddress
@@ -267,6 +274,7 @@ impl Cause {
             | Self::OtherCluster { .. }
             | Self::Unauthorized { .. }
             | Self::KraftVersionNotAlone(_)
+            | Self::KraftVersionNotHonoured
             | Self::FeatureTwice(_)
             | Self::NothingToSend
             | Self::NoAddress
@@ -304,6 +312,7 @@ impl Cause {
             | Self::Redirected(..)
             | Self::NoFinalizedLevels
             | Self::KraftVersionNotAlone(_)
+            | Self::KraftVersionNotHonoured
             | Self::FeatureTwice(_)
             | Self::NothingToSend
             | Self::NoAddress

@@ -103,8 +103,7 @@ fn agree(brokers: Option<&Entry>, controllers: Option<&Entry>) -> Result<Option<
     Ok(brokers.or(controllers).map(|entry| entry.view.cluster_id.clone()))
 }
 
-/// Asks the leader for the quorum: straight where a controller is known, which also tells at once that there is
-/// no leader, else through a broker.
+/// Asks the leader for the quorum: straight where a controller names it, else through a broker.
 async fn find_quorum(
     brokers: Result<&mut Entry, &mut String>,
     controllers: Result<&mut Entry, &mut String>,
@@ -112,13 +111,13 @@ async fn find_quorum(
 ) -> Result<QuorumView, String> {
     let mut failed = None;
     if let Ok(controllers) = controllers {
-        let Some(leader) = controllers.view.active_controller else {
-            let quorum = Quorum { leader: None, voters: BTreeSet::new(), observers: BTreeSet::new() };
-            return Ok(QuorumView { quorum, endpoints: BTreeMap::new() });
-        };
-        match ask_leader(controllers, leader, pass).await {
+        match ask_leader(controllers, pass).await {
             Ok(view) => return Ok(view),
             Err(why) => failed = Some(why),
+        }
+        if controllers.view.has_no_leader() {
+            let quorum = Quorum { leader: None, voters: BTreeSet::new(), observers: BTreeSet::new() };
+            return Ok(QuorumView { quorum, endpoints: BTreeMap::new() });
         }
     }
     if let Ok(brokers) = brokers {
@@ -130,22 +129,22 @@ async fn find_quorum(
     Err(failed.unwrap_or_else(|| "no node could be asked".to_owned()))
 }
 
-async fn ask_leader(controllers: &Entry, leader: NodeId, pass: &Pass) -> Result<QuorumView, String> {
+async fn ask_leader(controllers: &mut Entry, pass: &Pass) -> Result<QuorumView, String> {
+    let Some(leader) = controllers.view.active_controller else {
+        // It may be the leader itself, and not registered yet.
+        return quorum::describe(&mut controllers.connection, pass).await.map_err(|error| error.to_string());
+    };
     let endpoint = match controllers.view.nodes.get(&leader).map(|node| &node.endpoint) {
         Some(Ok(endpoint)) => endpoint,
         Some(Err(why)) => return Err(format!("the active controller {leader} can't be asked: {why}")),
-        None => {
-            return Err(format!(
-                "the active controller {leader} is not registered, so its address is unknown"
-            ));
-        }
+        None => return Err(format!("the active controller {leader} is not registered with an address")),
     };
     let asked = pass.retry(async || {
         let mut entry = Entry::open(endpoint, EndpointKind::Controller, pass).await?;
         entry.belongs_to(&controllers.view.cluster_id)?;
         quorum::describe(&mut entry.connection, pass).await
     });
-    asked.await.map_err(|error| error.to_string())
+    asked.await.map_err(|error| format!("the active controller {leader} can't be asked: {error}"))
 }
 
 /// The least stale of all answers: the one with the highest epoch (see [`Finalized::epoch`]); the leader's among

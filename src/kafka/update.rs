@@ -9,9 +9,11 @@ use kafka_protocol::protocol::StrBytes;
 
 use super::Endpoints;
 use super::bootstrap::{Entry, enter};
-use super::connection::milliseconds;
+use super::connection::{Connection, milliseconds};
 use super::error::{Cause, EndpointKind, Error, active_controller_in};
 use super::pass::Pass;
+use crate::features::FeatureName;
+use crate::features::catalog::Catalog;
 use crate::features::observed::{ClusterId, NodeId};
 use crate::features::plan::{Direction, Request};
 
@@ -33,7 +35,17 @@ pub(super) async fn update(
     let mut failed = None;
     if let Some(entry) = enter(&endpoints.controllers, EndpointKind::Controller, pass).await {
         match entry {
-            Ok(entry) => return to_active_controller(entry, cluster, request, validate_only, pass).await,
+            Ok(entry) => {
+                entry.belongs_to(cluster)?;
+                if let Some(active) = entry.view.active_controller {
+                    return to_active_controller(entry, active, cluster, request, validate_only, pass).await;
+                }
+                let error = entry.connection.failed(Cause::NoActiveController);
+                if entry.view.has_no_leader() {
+                    return Err(error);
+                }
+                failed = Some(error);
+            }
             Err(error) if matches!(error.cause(), Cause::WrongKind { .. }) => return Err(error),
             Err(error) => failed = Some(error),
         }
@@ -64,16 +76,13 @@ fn check(request: &Request) -> Result<(), Cause> {
 }
 
 async fn to_active_controller(
-    entry: Entry,
+    mut entry: Entry,
+    mut active: NodeId,
     cluster: &ClusterId,
     request: &Request,
     validate_only: bool,
     pass: &Pass,
 ) -> Result<(), Error> {
-    entry.belongs_to(cluster)?;
-    let mut entry = entry;
-    let mut active =
-        entry.view.active_controller.ok_or_else(|| entry.connection.failed(Cause::NoActiveController))?;
     for _ in 0..=MAX_REDIRECTS {
         entry = open_controller(&entry, active, pass).await?;
         match send(&mut entry, cluster, request, validate_only, pass).await {
@@ -100,6 +109,17 @@ async fn open_controller(from: &Entry, id: NodeId, pass: &Pass) -> Result<Entry,
     }
 }
 
+/// Whether the node's Kafka really moves `kraft.version`. Seen: 3.9 answers with success and only writes down the
+/// level, while the quorum stays as it is; 4.0 answers with success and does nothing.
+fn moves_kraft_version(connection: &Connection) -> bool {
+    let supported = connection.features().supported.get(FeatureName::METADATA_VERSION);
+    let first = Catalog::kafka().software().iter().find(|software| software.release == "4.1");
+    match (supported, first.and_then(|software| software.supported.get(FeatureName::METADATA_VERSION))) {
+        (Some(supported), Some(first)) => supported.max >= first.max,
+        _ => false,
+    }
+}
+
 async fn send(
     entry: &mut Entry,
     cluster: &ClusterId,
@@ -109,6 +129,9 @@ async fn send(
 ) -> Result<(), Error> {
     entry.belongs_to(cluster)?;
     let connection = &mut entry.connection;
+    if request.steps.iter().any(|step| step.feature.is_kraft_version()) && !moves_kraft_version(connection) {
+        return Err(connection.failed(Cause::KraftVersionNotHonoured));
+    }
     connection.version::<UpdateFeaturesRequest>()?;
     let updates = request.steps.iter().map(|step| {
         FeatureUpdateKey::default()

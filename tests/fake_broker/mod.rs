@@ -5,6 +5,7 @@
 #![allow(dead_code, unreachable_pub, missing_docs)]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+pub mod clients;
 mod script;
 
 use std::sync::{Arc, Mutex};
