@@ -263,7 +263,7 @@ fn offered_in_refusal(mut body: Bytes) -> Option<VersionRange> {
     None
 }
 
-/// A duration that no deadline is shorter than, so that a server always gets a positive time-out.
+/// A time-out as requests carry it, never 0.
 pub(super) fn milliseconds(duration: Duration) -> i32 {
     i32::try_from(duration.as_millis()).unwrap_or(i32::MAX).max(1)
 }

@@ -126,7 +126,7 @@ pub(super) enum Cause {
         how: String,
     },
     /// What came is not Kafka's protocol as we know it.
-    #[error("{0}; check that this is a Kafka listener without TLS")]
+    #[error("{0}; check what listens on this address")]
     Garbled(String),
     /// Client and server have no version of a request in common.
     #[error(
@@ -195,8 +195,8 @@ pub(super) enum Cause {
     NoFinalizedLevels,
     /// A request with `kraft.version` and something else.
     #[error(
-        "kraft.version must be alone in its request: Kafka applies it even when the request fails for another \
-         feature; it was asked for with {0}"
+        "kraft.version must be alone in its request and is never sent together with {0}: Kafka applies it even \
+         when the request fails for another feature"
     )]
     KraftVersionNotAlone(FeatureName),
     /// A request to move `kraft.version` by a Kafka that does not.
