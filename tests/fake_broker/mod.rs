@@ -14,7 +14,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use kafka_protocol::messages::{ApiKey, RequestHeader, ResponseHeader};
 use kafka_protocol::protocol::{Decodable, Encodable, HeaderVersion, Request};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
 pub use script::{Script, refusal};
 
@@ -103,6 +103,21 @@ impl Bound {
             }
         });
         FakeBroker { port: self.port, seen, task }
+    }
+}
+
+/// A port that refuses connections, and that nobody else gets meanwhile.
+pub struct ClosedPort {
+    _socket: TcpSocket,
+    pub port: u16,
+}
+
+impl ClosedPort {
+    pub fn new() -> Self {
+        let socket = TcpSocket::new_v4().expect("a socket");
+        socket.bind(([127, 0, 0, 1], 0).into()).expect("a port");
+        let port = socket.local_addr().expect("an address").port();
+        Self { _socket: socket, port }
     }
 }
 

@@ -11,7 +11,7 @@ use kafka_protocol::messages::{ApiKey, BrokerId, DescribeConfigsResponse};
 use kafka_protocol::protocol::StrBytes;
 
 use crate::fake_broker::clients::*;
-use crate::fake_broker::{Ask, Bound, FakeBroker, Reply, Script};
+use crate::fake_broker::{Ask, Bound, ClosedPort, FakeBroker, Reply, Script};
 use crate::frames::observe_with;
 
 pub(crate) fn node(observed: &Observed, id: i32) -> &Node {
@@ -53,11 +53,11 @@ async fn a_silent_address_does_not_keep_the_others_from_being_used() {
 
 #[tokio::test]
 async fn a_node_fails_alone_and_with_its_reason() {
-    let (silent, refusing) = (FakeBroker::start(|_| Reply::Silence).await, Bound::new().await.port);
+    let (silent, refusing) = (FakeBroker::start(|_| Reply::Silence).await, ClosedPort::new());
     let silent_port = silent.port;
     let bound = Bound::new().await;
     let script = Script {
-        nodes: vec![(1, bound.port), (2, silent_port), (3, refusing), (4, 0)],
+        nodes: vec![(1, bound.port), (2, silent_port), (3, refusing.port), (4, 0)],
         ..Script::broker(bound.port)
     };
     let good = bound.serve(move |ask| script.reply(ask));

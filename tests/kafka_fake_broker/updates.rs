@@ -9,7 +9,7 @@ use kafka_protocol::messages::{ApiKey, UpdateFeaturesRequest, UpdateFeaturesResp
 use kafka_protocol::protocol::StrBytes;
 
 use crate::fake_broker::clients::*;
-use crate::fake_broker::{Ask, Bound, FakeBroker, Reply, Script, refusal};
+use crate::fake_broker::{Ask, Bound, ClosedPort, FakeBroker, Reply, Script, refusal};
 
 #[tokio::test]
 async fn nothing_is_sent_to_another_cluster_whichever_way_it_is_reached() {
@@ -108,9 +108,8 @@ async fn a_change_whose_end_is_not_heard_is_sent_once_and_its_outcome_is_unknown
 
 #[tokio::test]
 async fn a_change_that_was_never_sent_has_no_unknown_outcome() {
-    let refusing = Bound::new().await;
+    let refusing = ClosedPort::new();
     let address = format!("127.0.0.1:{}", refusing.port).parse().unwrap();
-    drop(refusing);
     let silent = FakeBroker::start(|_| Reply::Silence).await;
     let gone = Client::new(Endpoints { brokers: vec![address], controllers: vec![] }, SHORT);
     let nowhere = Client::new(Endpoints::default(), SHORT);
