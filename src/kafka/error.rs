@@ -1,11 +1,28 @@
-//! What can go wrong between us and a cluster, by phase, and what follows from it.
+//! What can go wrong between us and a cluster, told by phase, with the peer and the way out. A text from a
+//! server is never passed on raw: it is cut to a bounded single line.
 
-use kafka_protocol::ResponseError;
-use kafka_protocol::error::ParseResponseErrorCode;
+use std::fmt;
+use std::time::Duration;
 
-use crate::features::observed::ClusterId;
+use kafka_protocol::error::ResponseError;
 
-/// The phase of an exchange in which it failed.
+use crate::features::FeatureName;
+use crate::features::observed::{ClusterId, NodeId};
+
+/// The longest text of a server that an error carries, in characters.
+const MAX_SERVER_TEXT: usize = 1000;
+
+/// A failure of one operation against a cluster. Its text is one line.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{peer}: {cause}")]
+pub struct Error {
+    /// The address that it was about.
+    pub peer: String,
+    cause: Box<Cause>,
+    outcome_unknown: bool,
+}
+
+/// How far an operation came before it failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Phase {
     /// The host's name has no address.
@@ -16,7 +33,7 @@ pub enum Phase {
     Refused,
     /// The connection came about, the first exchange on it did not.
     Handshake,
-    /// The peer broke the protocol, fell silent, or is not what it should be.
+    /// The peer broke the protocol, fell silent, or is not what it should be; or we refused to send the request.
     Protocol,
     /// The cluster does not allow us what we asked.
     Authorization,
@@ -40,152 +57,298 @@ impl Phase {
     }
 }
 
-/// A failed exchange. Its text is one line.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{peer}: {what}")]
-pub struct Error {
-    /// The address that it was about.
-    pub peer: String,
-    what: What,
-    outcome_unknown: bool,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum What {
-    #[error("the name can't be resolved: {0}")]
-    Resolve(String),
-    #[error("can't connect: {0}")]
-    Connect(String),
-    #[error("connection refused: nothing listens there")]
-    Refused,
-    #[error("the connection was made, but no handshake came about: {0}")]
-    Handshake(Box<What>),
-    #[error("no answer to {api} within {seconds} s")]
-    Silent { api: &'static str, seconds: u64 },
-    #[error("the connection was lost during {api}: {why}")]
-    Lost { api: &'static str, why: String },
-    #[error("the answer to {api} breaks the protocol: {why}")]
-    Malformed { api: &'static str, why: String },
-    #[error("it does not offer {api} in a version that is known here; {way_out}")]
-    Unsupported { api: &'static str, way_out: &'static str },
-    #[error("this is a {is}, but the address stands under {declared}: move it to the other list")]
-    WrongKind { is: &'static str, declared: &'static str },
-    #[error("it answers for cluster {found:?}, not for {expected:?}; nothing was sent")]
-    OtherCluster { expected: ClusterId, found: ClusterId },
-    #[error("not authorized: {needs} ({answer})")]
-    Unauthorized { needs: &'static str, answer: String },
-    #[error("{api} was answered with {name} ({code}): {message}")]
-    Api { api: &'static str, code: i16, name: String, message: String },
-    #[error("this request is never sent: {0}")]
-    NeverSent(&'static str),
-    #[error("no node told the finalized features")]
-    NoFinalizedFeatures,
-    #[error("the pass took longer than {0} s")]
-    PassTimeout(u64),
-}
-
 /// What the cluster said when it refused something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ApiError<'a> {
     /// Kafka's error code.
     pub code: i16,
-    /// The server's message, cleaned and cut.
+    /// The server's message as one bounded line; empty if it gave none.
     pub message: &'a str,
 }
 
-const MESSAGE_LIMIT: usize = 1_000;
+/// The two kinds of listeners that Kafka nodes have; a combined node has both, on two ports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum EndpointKind {
+    /// A broker's listener.
+    Broker,
+    /// A controller's listener.
+    Controller,
+}
 
-/// A server's text, made fit for one line of bounded length.
-pub(crate) fn clean(text: &str) -> String {
-    let line: String =
-        text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(MESSAGE_LIMIT).collect();
-    line.trim().to_owned()
+impl EndpointKind {
+    /// The field of the resource that takes such addresses.
+    const fn field(self) -> &'static str {
+        match self {
+            Self::Broker => "bootstrapServers",
+            Self::Controller => "bootstrapControllers",
+        }
+    }
+}
+
+impl fmt::Display for EndpointKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Broker => "broker",
+            Self::Controller => "controller",
+        })
+    }
+}
+
+/// Why an operation failed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Cause {
+    /// The host name has no address.
+    #[error("the host name can't be resolved ({0}); check the address and the DNS")]
+    Resolve(String),
+    /// No connection came about.
+    #[error("no connection ({0}); check that the address can be reached from here")]
+    Connect(String),
+    /// The port is closed.
+    #[error("connection refused; check that Kafka listens on this address")]
+    Refused,
+    /// The peer took the connection and then said nothing, or hung up, before versions were agreed on.
+    #[error("{0} in the handshake; check that this is a Kafka listener without TLS and SASL")]
+    Handshake(String),
+    /// No answer in time.
+    #[error("no answer to {api} within {}", Seconds(*.after))]
+    Silent {
+        /// The request.
+        api: &'static str,
+        /// How long we waited.
+        after: Duration,
+    },
+    /// The connection broke while we waited.
+    #[error("the connection was lost while waiting for the answer to {api} ({how})")]
+    Lost {
+        /// The request.
+        api: &'static str,
+        /// What the system said.
+        how: String,
+    },
+    /// What came is not Kafka's protocol as we know it.
+    #[error("{0}; check what listens on this address")]
+    Garbled(String),
+    /// Client and server have no version of a request in common.
+    #[error(
+        "{api} is offered in versions {theirs}, and {ours} are understood here; Kafka 3.7 to 4.4 is supported"
+    )]
+    NoCommonVersion {
+        /// The request.
+        api: &'static str,
+        /// Our versions.
+        ours: String,
+        /// The versions that the peer offers.
+        theirs: String,
+    },
+    /// The address was configured as the other kind.
+    #[error("this is the address of a {found}; move it from {} to {}", .configured.field(), .found.field())]
+    WrongKind {
+        /// What it was configured as.
+        configured: EndpointKind,
+        /// What it is.
+        found: EndpointKind,
+    },
+    /// The controllers don't talk to clients yet (KIP-919).
+    #[error(
+        "controllers answer no clients while they have no leader or metadata.version is below 3.7-IV0 (15); \
+         give broker addresses in bootstrapServers as well"
+    )]
+    ControllersClosed,
+    /// The peer belongs to another cluster.
+    #[error(
+        "this node belongs to cluster {found}, not to cluster {expected}; check the addresses and the cluster id"
+    )]
+    OtherCluster {
+        /// The cluster that was expected.
+        expected: ClusterId,
+        /// The cluster that answered.
+        found: ClusterId,
+    },
+    /// We may not do this.
+    #[error("not authorized for {api} ({}); grant {needs}", CodeName(*.code))]
+    Unauthorized {
+        /// The request.
+        api: &'static str,
+        /// The right that it needs.
+        needs: &'static str,
+        /// Kafka's error code.
+        code: i16,
+    },
+    /// Kafka answered with an error.
+    #[error("{api} was answered with {}{}", CodeName(*.code), AfterColon(.message))]
+    Api {
+        /// The request.
+        api: &'static str,
+        /// Kafka's error code.
+        code: i16,
+        /// Kafka's text, as one bounded line; empty if there is none.
+        message: String,
+    },
+    /// The quorum has no leader.
+    #[error("the quorum has no leader at this moment; check that a majority of the controllers is up")]
+    NoActiveController,
+    /// Each controller named another one as active.
+    #[error("the controllers named another active controller {0} times, the last time node {1}; try again")]
+    Redirected(usize, NodeId),
+    /// No node that answered knew the finalized levels.
+    #[error("no node that answered knows the finalized levels yet; the nodes may still be starting")]
+    NoFinalizedLevels,
+    /// A request with `kraft.version` and something else.
+    #[error(
+        "kraft.version must be alone in its request and is never sent together with {0}: Kafka applies it even \
+         when the request fails for another feature"
+    )]
+    KraftVersionNotAlone(FeatureName),
+    /// A request to move `kraft.version` by a Kafka that does not.
+    #[error(
+        "kraft.version is not moved by Kafka before 4.1, which reports success all the same; update the \
+         controllers first"
+    )]
+    KraftVersionNotHonoured,
+    /// A request with a feature twice.
+    #[error("{0} stands twice in one request, of which Kafka would take the last; ask for one level")]
+    FeatureTwice(FeatureName),
+    /// A request without a feature.
+    #[error("a request without a single feature changes nothing and is not sent")]
+    NothingToSend,
+    /// No address was given.
+    #[error("no address is known; give one in bootstrapServers or bootstrapControllers")]
+    NoAddress,
+    /// A request that the protocol can't express.
+    #[error("{api} can't be encoded ({why})")]
+    NotEncodable {
+        /// The request.
+        api: &'static str,
+        /// What the encoder said.
+        why: String,
+    },
+}
+
+impl Cause {
+    fn phase(&self) -> Phase {
+        match self {
+            Self::Resolve(_) => Phase::Resolve,
+            Self::Connect(_) => Phase::Connect,
+            Self::Refused => Phase::Refused,
+            Self::Handshake(_) => Phase::Handshake,
+            Self::Silent { .. }
+            | Self::Lost { .. }
+            | Self::Garbled(_)
+            | Self::NoCommonVersion { .. }
+            | Self::WrongKind { .. }
+            | Self::OtherCluster { .. }
+            | Self::KraftVersionNotAlone(_)
+            | Self::KraftVersionNotHonoured
+            | Self::FeatureTwice(_)
+            | Self::NothingToSend
+            | Self::NoAddress
+            | Self::NotEncodable { .. } => Phase::Protocol,
+            Self::Unauthorized { .. } => Phase::Authorization,
+            Self::Api { .. }
+            | Self::ControllersClosed
+            | Self::NoActiveController
+            | Self::Redirected(..)
+            | Self::NoFinalizedLevels => Phase::Api,
+        }
+    }
+
+    /// Whether the same operation may go well later with nobody changing anything.
+    fn is_retryable(&self) -> bool {
+        match self {
+            Self::Resolve(_)
+            | Self::Connect(_)
+            | Self::Refused
+            | Self::Handshake(_)
+            | Self::Silent { .. }
+            | Self::Lost { .. }
+            | Self::Garbled(_)
+            | Self::ControllersClosed
+            | Self::NoActiveController
+            | Self::Redirected(..)
+            | Self::NoFinalizedLevels => true,
+            Self::Api { code, .. } => {
+                ResponseError::try_from_code(*code).is_some_and(|error| error.is_retriable())
+            }
+            Self::NoCommonVersion { .. }
+            | Self::WrongKind { .. }
+            | Self::OtherCluster { .. }
+            | Self::Unauthorized { .. }
+            | Self::KraftVersionNotAlone(_)
+            | Self::KraftVersionNotHonoured
+            | Self::FeatureTwice(_)
+            | Self::NothingToSend
+            | Self::NoAddress
+            | Self::NotEncodable { .. } => false,
+        }
+    }
+
+    /// Whether a request that was to change something may have been carried out, although this is how it ended.
+    /// Only what Kafka is known to answer before it touches anything counts as certain.
+    fn leaves_outcome_unknown(&self) -> bool {
+        match self {
+            Self::Silent { .. } | Self::Lost { .. } | Self::Garbled(_) => true,
+            Self::Api { code, message, .. } => match ResponseError::try_from_code(*code) {
+                Some(
+                    ResponseError::InvalidUpdateVersion
+                    | ResponseError::InvalidRequest
+                    | ResponseError::UnsupportedVersion
+                    | ResponseError::ThrottlingQuotaExceeded,
+                ) => false,
+                // A controller that never was active names the active one. One that loses its office with the
+                // change in flight fails it with "No controller appears to be active.", and the change may stay.
+                Some(ResponseError::NotController) => active_controller_in(message).is_none(),
+                _ => true,
+            },
+            Self::Resolve(_)
+            | Self::Connect(_)
+            | Self::Refused
+            | Self::Handshake(_)
+            | Self::NoCommonVersion { .. }
+            | Self::WrongKind { .. }
+            | Self::ControllersClosed
+            | Self::OtherCluster { .. }
+            | Self::Unauthorized { .. }
+            | Self::NoActiveController
+            | Self::Redirected(..)
+            | Self::NoFinalizedLevels
+            | Self::KraftVersionNotAlone(_)
+            | Self::KraftVersionNotHonoured
+            | Self::FeatureTwice(_)
+            | Self::NothingToSend
+            | Self::NoAddress
+            | Self::NotEncodable { .. } => false,
+        }
+    }
 }
 
 impl Error {
-    pub(crate) fn new(peer: impl ToString, what: What) -> Self {
-        Self { peer: peer.to_string(), what, outcome_unknown: false }
+    /// A failure at a peer.
+    pub(super) fn at(peer: impl fmt::Display, cause: Cause) -> Self {
+        Self { peer: peer.to_string(), cause: Box::new(cause), outcome_unknown: false }
     }
 
-    /// An error code of an answer, with the server's own message if there is one. `needs` says which right an
-    /// authorization error is about.
-    pub(crate) fn of_code(
-        peer: impl ToString,
-        api: &'static str,
-        needs: &'static str,
-        code: i16,
-        message: Option<&str>,
-    ) -> Self {
-        let error = code.err().unwrap_or(ResponseError::Unknown(code));
-        let message = message.filter(|text| !text.is_empty()).map_or_else(|| error.to_string(), clean);
-        let what = match error {
-            ResponseError::ClusterAuthorizationFailed | ResponseError::TopicAuthorizationFailed => {
-                What::Unauthorized { needs, answer: message }
-            }
-            _ => What::Api { api, code, name: format!("{error:?}"), message },
-        };
-        Self::new(peer, what)
+    /// The same failure, of a request that was to change something and had been sent.
+    pub(super) fn of_a_change(self) -> Self {
+        Self { outcome_unknown: self.cause.leaves_outcome_unknown(), ..self }
     }
 
-    pub(crate) fn with_unknown_outcome(mut self) -> Self {
-        self.outcome_unknown = true;
-        self
+    pub(super) fn cause(&self) -> &Cause {
+        &self.cause
     }
 
-    pub(crate) fn without_unknown_outcome(mut self) -> Self {
-        self.outcome_unknown = false;
-        self
-    }
-
-    pub(crate) fn what(&self) -> &What {
-        &self.what
-    }
-
-    /// The phase that failed.
+    /// How far the operation came.
     #[must_use]
     pub fn phase(&self) -> Phase {
-        match &self.what {
-            What::Resolve(_) => Phase::Resolve,
-            What::Connect(_) => Phase::Connect,
-            What::Refused => Phase::Refused,
-            What::Handshake(_) => Phase::Handshake,
-            What::Silent { .. }
-            | What::Lost { .. }
-            | What::Malformed { .. }
-            | What::Unsupported { .. }
-            | What::WrongKind { .. }
-            | What::OtherCluster { .. }
-            | What::NeverSent(_)
-            | What::NoFinalizedFeatures
-            | What::PassTimeout(_) => Phase::Protocol,
-            What::Unauthorized { .. } => Phase::Authorization,
-            What::Api { .. } => Phase::Api,
-        }
+        self.cause.phase()
     }
 
-    /// Whether the same exchange may succeed a little later without anybody changing anything.
+    /// Whether the same operation may go well a little later without anybody changing anything.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
-        match &self.what {
-            What::Resolve(_)
-            | What::Connect(_)
-            | What::Refused
-            | What::Handshake(_)
-            | What::Silent { .. }
-            | What::Lost { .. }
-            | What::NoFinalizedFeatures
-            | What::PassTimeout(_) => true,
-            What::Malformed { .. }
-            | What::Unsupported { .. }
-            | What::WrongKind { .. }
-            | What::OtherCluster { .. }
-            | What::NeverSent(_)
-            | What::Unauthorized { .. } => false,
-            What::Api { code, .. } => code.err().is_some_and(|error| error.is_retriable()),
-        }
+        self.cause.is_retryable()
     }
 
-    /// Whether a change that was asked for may have been made all the same: it was sent, and no clear answer came.
+    /// Whether a change was sent and may have been made all the same: observe before anything else.
     #[must_use]
     pub fn outcome_unknown(&self) -> bool {
         self.outcome_unknown
@@ -194,8 +357,8 @@ impl Error {
     /// The cluster ids, expected and found, where another cluster answered.
     #[must_use]
     pub fn other_cluster(&self) -> Option<(&ClusterId, &ClusterId)> {
-        match &self.what {
-            What::OtherCluster { expected, found } => Some((expected, found)),
+        match &*self.cause {
+            Cause::OtherCluster { expected, found } => Some((expected, found)),
             _ => None,
         }
     }
@@ -203,8 +366,8 @@ impl Error {
     /// The cluster's refusal, where it answered with an error of its own other than a missing right.
     #[must_use]
     pub fn api_error(&self) -> Option<ApiError<'_>> {
-        match &self.what {
-            What::Api { code, message, .. } => Some(ApiError { code: *code, message }),
+        match &*self.cause {
+            Cause::Api { code, message, .. } => Some(ApiError { code: *code, message }),
             _ => None,
         }
     }
@@ -212,7 +375,69 @@ impl Error {
     /// The error without the address, for where that is told already.
     #[must_use]
     pub fn reason(&self) -> String {
-        self.what.to_string()
+        self.cause.to_string()
+    }
+
+    /// Whether a second try within the same pass makes sense: the connection broke, or the server itself calls
+    /// the error passing. Silence and closed ports cost time or stay, and wait for the next pass.
+    pub(super) fn is_momentary(&self) -> bool {
+        matches!(*self.cause, Cause::Lost { .. } | Cause::Api { .. }) && self.is_retryable()
+    }
+}
+
+/// The node that a controller names as active in its refusal, if this is such a refusal.
+pub(super) fn active_controller_in(message: &str) -> Option<NodeId> {
+    let rest = message.split_once("The active controller appears to be node ")?.1;
+    rest.trim_end().strip_suffix('.')?.parse().ok().map(NodeId)
+}
+
+/// A server's text as one bounded line without control characters.
+pub(super) fn tidy(text: &str) -> String {
+    let mut tidy: String = text
+        .chars()
+        .take(MAX_SERVER_TEXT)
+        .map(|c| if c.is_control() || matches!(c, '\u{2028}' | '\u{2029}') { ' ' } else { c })
+        .collect();
+    if text.chars().nth(MAX_SERVER_TEXT).is_some() {
+        tidy.push('…');
+    }
+    tidy
+}
+
+struct Seconds(Duration);
+
+impl fmt::Display for Seconds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} s", (self.0.as_secs_f64() * 10.0).round() / 10.0)
+    }
+}
+
+struct AfterColon<'a>(&'a str);
+
+impl fmt::Display for AfterColon<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() { Ok(()) } else { write!(f, ": {}", self.0) }
+    }
+}
+
+/// An error code under the name that Kafka's documentation gives it.
+struct CodeName(i16);
+
+impl fmt::Display for CodeName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match ResponseError::try_from_code(self.0) {
+            Some(ResponseError::Unknown(code)) => write!(f, "error {code}"),
+            Some(error) => {
+                for (position, letter) in error.to_string().chars().enumerate() {
+                    if letter.is_ascii_uppercase() && position > 0 {
+                        f.write_str("_")?;
+                    }
+                    write!(f, "{}", letter.to_ascii_uppercase())?;
+                }
+                write!(f, " ({})", self.0)
+            }
+            None => f.write_str("no error (0)"),
+        }
     }
 }
 
@@ -220,26 +445,45 @@ impl Error {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_servers_message_becomes_one_bounded_line() {
-        let error =
-            Error::of_code("k:1", "UpdateFeatures", "", 95, Some(&format!("a\nb\u{7}{}", "x".repeat(5_000))));
-        let text = error.to_string();
-        assert!(
-            text.starts_with("k:1: UpdateFeatures was answered with InvalidUpdateVersion (95): a b x"),
-            "{text}"
-        );
-        assert!(!text.contains('\n') && text.len() < 1_200);
-        assert_eq!(error.api_error().unwrap().code, 95);
+    fn api(code: i16, message: &str) -> Error {
+        Error::at("kafka:9092", Cause::Api { api: "UpdateFeatures", code, message: message.to_owned() })
     }
 
     #[test]
-    fn codes_lead_to_phases() {
-        let of = |code| Error::of_code("k:1", "UpdateFeatures", "needs ALTER on CLUSTER", code, None);
-        assert_eq!(of(31).phase(), Phase::Authorization);
-        assert!(of(31).to_string().contains("needs ALTER on CLUSTER"));
-        assert_eq!((of(41).phase(), of(41).is_retryable()), (Phase::Api, true));
-        assert_eq!((of(95).phase(), of(95).is_retryable()), (Phase::Api, false));
-        assert!(of(31_000).to_string().contains("31000"));
+    fn an_answer_of_kafka_is_shown_with_peer_name_code_and_text() {
+        assert_eq!(
+            api(95, "no").to_string(),
+            "kafka:9092: UpdateFeatures was answered with INVALID_UPDATE_VERSION (95): no"
+        );
+        assert!(api(1234, "").to_string().contains("error 1234"));
+    }
+
+    #[test]
+    fn a_refusal_that_names_the_active_controller_is_certain_and_losing_office_is_not() {
+        assert!(!api(41, "The active controller appears to be node 3.").of_a_change().outcome_unknown());
+        assert!(api(41, "No controller appears to be active.").of_a_change().outcome_unknown());
+        assert!(!api(95, "").of_a_change().outcome_unknown());
+        assert!(api(7, "").of_a_change().outcome_unknown());
+        assert!(api(-1, "").of_a_change().outcome_unknown());
+    }
+
+    #[test]
+    fn a_servers_text_becomes_one_bounded_line() {
+        assert_eq!(tidy("a\r\nb\u{2028}c\u{7}"), "a  b c ");
+        let long = tidy(&"ä".repeat(5000));
+        assert_eq!(long.chars().count(), MAX_SERVER_TEXT + 1);
+    }
+
+    #[test]
+    fn the_active_controller_is_read_from_the_refusal_only() {
+        assert_eq!(
+            active_controller_in("The active controller appears to be node 3001."),
+            Some(NodeId(3001))
+        );
+        for other in
+            ["No controller appears to be active.", "", "The active controller appears to be node x."]
+        {
+            assert_eq!(active_controller_in(other), None, "{other}");
+        }
     }
 }

@@ -1,89 +1,139 @@
-//! One UpdateFeatures request: to whom it goes, what is checked before it leaves, and what its answer means.
+//! Moving finalized levels: one UpdateFeatures request, sent at most once, to a node that has just said that it
+//! belongs to the right cluster. What Kafka would take and should not is refused here.
 
+use std::collections::BTreeSet;
+
+use kafka_protocol::messages::UpdateFeaturesRequest;
 use kafka_protocol::messages::update_features_request::FeatureUpdateKey;
-use kafka_protocol::messages::{UpdateFeaturesRequest, UpdateFeaturesResponse};
 use kafka_protocol::protocol::StrBytes;
 
-use super::connection::{Api, Connection};
-use super::error::{Error, What};
-use super::observe::active_controller;
-use super::{Client, Kind};
-use crate::features::observed::ClusterId;
+use super::Endpoints;
+use super::bootstrap::{Entry, enter};
+use super::connection::{Connection, milliseconds};
+use super::error::{Cause, EndpointKind, Error, active_controller_in};
+use super::pass::Pass;
+use crate::features::FeatureName;
+use crate::features::catalog::Catalog;
+use crate::features::observed::{ClusterId, NodeId};
 use crate::features::plan::{Direction, Request};
+
+/// How often one change may be sent on from one controller to another.
+const MAX_REDIRECTS: usize = 3;
 
 const UPGRADE: i8 = 1;
 const SAFE_DOWNGRADE: i8 = 2;
-const NOT_CONTROLLER: i16 = 41;
-const REQUEST_TIMED_OUT: i16 = 7;
-const UNKNOWN_SERVER_ERROR: i16 = -1;
-/// How often the active controller is looked for again when it has moved.
-const REDIRECTS: usize = 3;
-const NEEDS: &str = "needs ALTER on CLUSTER";
 
+/// Sends the request: to the active controller where controllers are known, else through a broker.
 pub(super) async fn update(
-    client: &Client,
-    expected: &ClusterId,
+    endpoints: &Endpoints,
+    cluster: &ClusterId,
     request: &Request,
     validate_only: bool,
+    pass: &Pass,
 ) -> Result<(), Error> {
-    let peer = || client.endpoints.brokers.first().or(client.endpoints.controllers.first());
-    let never = |why| Error::new(peer().map(ToString::to_string).unwrap_or_default(), What::NeverSent(why));
-    if request.steps.is_empty() {
-        return Err(never("it changes nothing"));
-    }
-    if request.steps.len() > 1 && request.steps.iter().any(|step| step.feature.is_kraft_version()) {
-        return Err(never("Kafka applies kraft.version even when it refuses the request, so it goes alone"));
-    }
-    let message = message(client, request, validate_only);
-    let mut redirects = 0;
-    loop {
-        let mut connection = connect(client, expected).await?;
-        let result = send(&mut connection, &message, validate_only).await;
-        match result {
-            Err(error)
-                if error.api_error().is_some_and(|e| e.code == NOT_CONTROLLER) && redirects < REDIRECTS =>
-            {
-                redirects += 1;
+    check(request).map_err(|cause| Error::at(endpoints.name(), cause))?;
+    let mut failed = None;
+    if let Some(entry) = enter(&endpoints.controllers, EndpointKind::Controller, pass).await {
+        match entry {
+            Ok(entry) => {
+                entry.belongs_to(cluster)?;
+                if let Some(active) = entry.view.active_controller {
+                    return to_active_controller(entry, active, cluster, request, validate_only, pass).await;
+                }
+                let error = entry.connection.failed(Cause::NoActiveController);
+                if entry.view.has_no_leader() {
+                    return Err(error);
+                }
+                failed = Some(error);
             }
-            other => return other,
+            Err(error) if matches!(error.cause(), Cause::WrongKind { .. }) => return Err(error),
+            Err(error) => failed = Some(error),
+        }
+    }
+    match enter(&endpoints.brokers, EndpointKind::Broker, pass).await {
+        Some(Ok(mut entry)) => send(&mut entry, cluster, request, validate_only, pass).await,
+        Some(Err(error)) => Err(error),
+        None => Err(failed.unwrap_or_else(|| Error::at(endpoints.name(), Cause::NoAddress))),
+    }
+}
+
+/// Refuses what must never be sent.
+fn check(request: &Request) -> Result<(), Cause> {
+    if request.steps.is_empty() {
+        return Err(Cause::NothingToSend);
+    }
+    let mut seen = BTreeSet::new();
+    for step in &request.steps {
+        if !seen.insert(&step.feature) {
+            return Err(Cause::FeatureTwice(step.feature.clone()));
+        }
+    }
+    let with_kraft_version = seen.iter().any(|feature| feature.is_kraft_version());
+    match seen.into_iter().find(|feature| !feature.is_kraft_version()) {
+        Some(other) if with_kraft_version => Err(Cause::KraftVersionNotAlone(other.clone())),
+        _ => Ok(()),
+    }
+}
+
+async fn to_active_controller(
+    mut entry: Entry,
+    mut active: NodeId,
+    cluster: &ClusterId,
+    request: &Request,
+    validate_only: bool,
+    pass: &Pass,
+) -> Result<(), Error> {
+    for _ in 0..=MAX_REDIRECTS {
+        entry = open_controller(&entry, active, pass).await?;
+        match send(&mut entry, cluster, request, validate_only, pass).await {
+            Err(error) => match error.api_error().and_then(|refusal| active_controller_in(refusal.message)) {
+                Some(other) => active = other,
+                None => return Err(error),
+            },
+            Ok(()) => return Ok(()),
+        }
+    }
+    Err(entry.connection.failed(Cause::Redirected(MAX_REDIRECTS + 1, active)))
+}
+
+async fn open_controller(from: &Entry, id: NodeId, pass: &Pass) -> Result<Entry, Error> {
+    let listed = from.view.nodes.get(&id).map(|node| node.endpoint.clone());
+    let unknown = || Err("it is not registered with an address".to_owned());
+    match listed.unwrap_or_else(unknown) {
+        Ok(endpoint) => Entry::open(&endpoint, EndpointKind::Controller, pass).await,
+        Err(why) => {
+            let cause =
+                Cause::Connect(format!("the address of the active controller {id} is not known: {why}"));
+            Err(from.connection.failed(cause))
         }
     }
 }
 
-/// A connection to a broker, or to the active controller, that answers for the expected cluster.
-async fn connect(client: &Client, expected: &ClusterId) -> Result<Connection, Error> {
-    let failure = match client.enter(Kind::Broker).await {
-        Some(Ok(entry)) => {
-            check_cluster(&entry.connection, expected, &entry.cluster.cluster_id)?;
-            return Ok(entry.connection);
-        }
-        Some(Err(error)) => Some(error),
-        None => None,
-    };
-    let entry = match (client.enter(Kind::Controller).await, failure) {
-        (Some(Ok(entry)), _) => entry,
-        (Some(Err(error)), None) | (_, Some(error)) => return Err(error),
-        (None, None) => {
-            return Err(Error::new("no address", What::NeverSent("there is nobody to send it to")));
-        }
-    };
-    check_cluster(&entry.connection, expected, &entry.cluster.cluster_id)?;
-    let mut connection = active_controller(client, &entry).await?;
-    let cluster = connection.describe_cluster().await?;
-    check_cluster(&connection, expected, &cluster.cluster_id)?;
-    Ok(connection)
-}
-
-fn check_cluster(connection: &Connection, expected: &ClusterId, found: &ClusterId) -> Result<(), Error> {
-    if expected == found {
-        return Ok(());
+/// Whether the node's Kafka really moves `kraft.version`. Seen: 3.9 answers with success and only writes down the
+/// level, while the quorum stays as it is; 4.0 answers with success and does nothing.
+fn moves_kraft_version(connection: &Connection) -> bool {
+    let supported = connection.features().supported.get(FeatureName::METADATA_VERSION);
+    let first = Catalog::kafka().software().iter().find(|software| software.release == "4.1");
+    match (supported, first.and_then(|software| software.supported.get(FeatureName::METADATA_VERSION))) {
+        (Some(supported), Some(first)) => supported.max >= first.max,
+        _ => false,
     }
-    let what = What::OtherCluster { expected: expected.clone(), found: found.clone() };
-    Err(Error::new(&connection.peer, what))
 }
 
-fn message(client: &Client, request: &Request, validate_only: bool) -> UpdateFeaturesRequest {
-    let update = |step: &crate::features::plan::Step| {
+async fn send(
+    entry: &mut Entry,
+    cluster: &ClusterId,
+    request: &Request,
+    validate_only: bool,
+    pass: &Pass,
+) -> Result<(), Error> {
+    entry.belongs_to(cluster)?;
+    let connection = &mut entry.connection;
+    if request.steps.iter().any(|step| step.feature.is_kraft_version()) && !moves_kraft_version(connection) {
+        return Err(connection.failed(Cause::KraftVersionNotHonoured));
+    }
+    connection.version::<UpdateFeaturesRequest>()?;
+    let updates = request.steps.iter().map(|step| {
         FeatureUpdateKey::default()
             .with_feature(StrBytes::from_string(step.feature.to_string()))
             .with_max_version_level(step.to.0)
@@ -91,41 +141,21 @@ fn message(client: &Client, request: &Request, validate_only: bool) -> UpdateFea
                 Direction::Up => UPGRADE,
                 Direction::Down => SAFE_DOWNGRADE,
             })
+    });
+    let update = UpdateFeaturesRequest::default()
+        .with_timeout_ms(milliseconds(pass.patience()))
+        .with_feature_updates(updates.collect())
+        .with_validate_only(validate_only);
+    let done = async {
+        let answer = connection.ask(&update, pass).await?;
+        connection.refuse::<UpdateFeaturesRequest>(answer.error_code, answer.error_message.as_deref())?;
+        // Up to version 1 a feature can also fail by itself.
+        answer.results.iter().try_for_each(|result| {
+            let text = result.error_message.as_deref().unwrap_or_default();
+            let text = format!("{}: {text}", result.feature.as_str());
+            connection.refuse::<UpdateFeaturesRequest>(result.error_code, Some(&text))
+        })
     };
-    // the server gives up before we do, so that its answer is heard
-    let server_timeout = client.timeouts.request.mul_f32(0.8).as_millis();
-    UpdateFeaturesRequest::default()
-        .with_timeout_ms(i32::try_from(server_timeout).unwrap_or(i32::MAX))
-        .with_feature_updates(request.steps.iter().map(update).collect())
-        .with_validate_only(validate_only)
-}
-
-async fn send(
-    connection: &mut Connection,
-    message: &UpdateFeaturesRequest,
-    validate_only: bool,
-) -> Result<(), Error> {
-    let result = match connection.call(message).await {
-        Ok(response) => read(connection, &response),
-        Err(error) => {
-            Err(if matches!(error.what(), What::Unsupported { .. }) { error } else { unclear(error) })
-        }
-    };
-    result.map_err(|error| if validate_only { error.without_unknown_outcome() } else { error })
-}
-
-fn unclear(error: Error) -> Error {
-    error.with_unknown_outcome()
-}
-
-/// Reads the answer: version 2 has one error for all, version 1 one a feature besides.
-fn read(connection: &Connection, response: &UpdateFeaturesResponse) -> Result<(), Error> {
-    let each = response.results.iter().map(|result| (result.error_code, result.error_message.as_deref()));
-    let whole = (response.error_code, response.error_message.as_deref());
-    let Some((code, message)) = std::iter::once(whole).chain(each).find(|(code, _)| *code != 0) else {
-        return Ok(());
-    };
-    let error = Error::of_code(&connection.peer, UpdateFeaturesRequest::NAME, NEEDS, code, message);
-    // the request may have gone on to a controller that never said what became of it
-    Err(if matches!(code, REQUEST_TIMED_OUT | UNKNOWN_SERVER_ERROR) { unclear(error) } else { error })
+    let done: Result<(), Error> = done.await;
+    if validate_only { done } else { done.map_err(Error::of_a_change) }
 }

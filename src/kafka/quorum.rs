@@ -1,0 +1,64 @@
+//! The Raft quorum of the controllers, as its leader sees it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kafka_protocol::messages::describe_quorum_request::{PartitionData, TopicData};
+use kafka_protocol::messages::describe_quorum_response::{PartitionData as PartitionAnswer, ReplicaState};
+use kafka_protocol::messages::{DescribeQuorumRequest, DescribeQuorumResponse, TopicName};
+use kafka_protocol::protocol::StrBytes;
+
+use super::address::Address;
+use super::connection::Connection;
+use super::error::{Cause, Error};
+use super::pass::Pass;
+use crate::features::observed::{NodeId, Quorum};
+
+const METADATA_TOPIC: &str = "__cluster_metadata";
+
+/// What the leader says about the quorum.
+pub(super) struct QuorumView {
+    /// Leader, voters, observers.
+    pub(super) quorum: Quorum,
+    /// The voters' addresses, where they are said: from Kafka 3.9 (KIP-853).
+    pub(super) endpoints: BTreeMap<NodeId, Vec<Address>>,
+}
+
+/// Asks for the quorum. Any broker passes the question on to the leader; of the controllers only the leader
+/// answers it.
+pub(super) async fn describe(connection: &mut Connection, pass: &Pass) -> Result<QuorumView, Error> {
+    let topic = TopicData::default()
+        .with_topic_name(TopicName(StrBytes::from_static_str(METADATA_TOPIC)))
+        .with_partitions(vec![PartitionData::default().with_partition_index(0)]);
+    let answer = connection.ask(&DescribeQuorumRequest::default().with_topics(vec![topic]), pass).await?;
+    connection.refuse::<DescribeQuorumRequest>(answer.error_code, answer.error_message.as_deref())?;
+    let partition = partition(&answer).ok_or_else(|| {
+        connection.failed(Cause::Garbled(format!("DescribeQuorum was answered without {METADATA_TOPIC}")))
+    })?;
+    connection.refuse::<DescribeQuorumRequest>(partition.error_code, partition.error_message.as_deref())?;
+    Ok(read(&answer, partition))
+}
+
+fn partition(answer: &DescribeQuorumResponse) -> Option<&PartitionAnswer> {
+    let topic = answer.topics.iter().find(|topic| topic.topic_name.0.as_str() == METADATA_TOPIC)?;
+    topic.partitions.iter().find(|partition| partition.partition_index == 0)
+}
+
+fn read(answer: &DescribeQuorumResponse, partition: &PartitionAnswer) -> QuorumView {
+    let node = |id: i32| Some(id).filter(|id| *id >= 0).map(NodeId);
+    let ids = |replicas: &[ReplicaState]| -> BTreeSet<NodeId> {
+        replicas.iter().filter_map(|replica| node(replica.replica_id.0)).collect()
+    };
+    let endpoints = answer.nodes.iter().filter_map(|voter| {
+        let listeners = voter.listeners.iter();
+        let usable = listeners.filter_map(|at| Address::advertised(&at.host, at.port.into()).ok());
+        Some((node(voter.node_id.0)?, usable.collect()))
+    });
+    QuorumView {
+        quorum: Quorum {
+            leader: node(partition.leader_id.0),
+            voters: ids(&partition.current_voters),
+            observers: ids(&partition.observers),
+        },
+        endpoints: endpoints.collect(),
+    }
+}
