@@ -326,8 +326,9 @@ async fn ask_all(
     overview: &Overview,
     nodes: &BTreeMap<NodeId, Node>,
 ) -> BTreeMap<NodeId, Result<Answer, Error>> {
-    let asked = nodes.keys().filter(|id| !overview.addresses(**id).is_empty());
-    let questions = asked.map(|id| async move { (*id, ask(client, overview, *id).await) });
+    // owned ids: a future that borrows them through a closure can't be shown to be Send
+    let asked: Vec<NodeId> = nodes.keys().copied().filter(|id| !overview.addresses(*id).is_empty()).collect();
+    let questions = asked.into_iter().map(|id| async move { (id, ask(client, overview, id).await) });
     stream::iter(questions).buffer_unordered(AT_ONCE).collect().await
 }
 

@@ -2,7 +2,7 @@
 //! server. Everything listens on loopback, and nothing outlives the process that started it.
 
 // each test binary uses its own share of the testbed
-#![allow(dead_code, unreachable_pub, missing_docs)]
+#![allow(dead_code, unused_imports, unreachable_pub, missing_docs)]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 pub mod api_server;

@@ -248,6 +248,10 @@ fn blocked(
     if !unasked.is_empty() {
         message += &format!(" Nodes that could not be asked: {}.", unasked.join(", "));
     }
+    if !observed.fenced_brokers_listed {
+        message += " Stopped brokers that are still registered can hold it up too; this cluster's brokers, from \
+                    before Kafka 4.0, don't list them.";
+    }
     let state = if ghost { State::Stalled(Stall::GhostController) } else { State::WaitingForNodes };
     Verdict { blockers, ..Verdict::new(state, message) }
 }
