@@ -112,7 +112,7 @@ pub fn conditions(
         type_: type_.to_owned(),
         status: status.to_owned(),
         reason: reason.to_owned(),
-        message: cut(message),
+        message: cut(message, LONGEST_MESSAGE),
         observed_generation: generation,
         last_transition_time: before(type_)
             .filter(|condition| condition.status == status)
@@ -138,7 +138,9 @@ pub fn conditions(
     conditions
 }
 
-fn cut(message: &str) -> String {
-    let end = message.floor_char_boundary(LONGEST_MESSAGE);
-    message.get(..end).unwrap_or_default().to_owned()
+/// The beginning of a text, up to a number of bytes.
+#[must_use]
+pub fn cut(text: &str, longest: usize) -> String {
+    let end = (0..=longest.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
+    end.and_then(|end| text.get(..end)).unwrap_or_default().to_owned()
 }

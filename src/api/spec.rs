@@ -48,6 +48,8 @@ use crate::features::{FeatureName, InvalidFeatureName, Level};
     ),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
 )]
+// clippy takes the columns for one attribute given several times
+#[allow(clippy::duplicated_attributes)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = rules::spec()))]
 pub struct KafkaFeaturesSpec {

@@ -8,7 +8,7 @@ use super::act::Outcome;
 use crate::api::conditions::{self, READY};
 use crate::api::{self, HISTORY, KafkaFeaturesStatus};
 use crate::features::decide::{self, View};
-use crate::features::plan::{self, Request};
+use crate::features::plan;
 
 /// The status after a pass.
 pub(super) fn status(
@@ -45,7 +45,12 @@ pub(super) fn status(
 /// The events of a pass: one for each change that the cluster accepted, else one when the state became another.
 pub(super) fn events(outcome: &Outcome, previous: &KafkaFeaturesStatus) -> Vec<Event> {
     if let Some(request) = &outcome.accepted {
-        return vec![event(EventType::Normal, "UpdateFeatures", "LevelsChanged", accepted(request))];
+        return vec![event(
+            EventType::Normal,
+            "UpdateFeatures",
+            "LevelsChanged",
+            &format!("The cluster accepted {request}."),
+        )];
     }
     let reason = conditions::reason(outcome.decision.state);
     let before = previous.conditions.iter().find(|condition| condition.type_ == READY);
@@ -54,19 +59,15 @@ pub(super) fn events(outcome: &Outcome, previous: &KafkaFeaturesStatus) -> Vec<E
     }
     let type_ =
         if conditions::is_stalled(outcome.decision.state) { EventType::Warning } else { EventType::Normal };
-    vec![event(type_, "Observe", reason, outcome.decision.message.clone())]
-}
-
-fn accepted(request: &Request) -> String {
-    format!("The cluster accepted {request}.")
+    vec![event(type_, "Observe", reason, &outcome.decision.message)]
 }
 
 /// The API server takes notes of up to 1024 bytes.
 const LONGEST_NOTE: usize = 1024;
 
-fn event(type_: EventType, action: &str, reason: &str, mut note: String) -> Event {
-    note.truncate(note.floor_char_boundary(LONGEST_NOTE));
-    Event { type_, reason: reason.to_owned(), note: Some(note), action: action.to_owned(), secondary: None }
+fn event(type_: EventType, action: &str, reason: &str, note: &str) -> Event {
+    let note = Some(conditions::cut(note, LONGEST_NOTE));
+    Event { type_, reason: reason.to_owned(), note, action: action.to_owned(), secondary: None }
 }
 
 fn feature(view: &decide::FeatureView) -> api::Feature {

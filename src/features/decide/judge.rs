@@ -119,7 +119,7 @@ fn judge_way(situation: &Situation<'_>, observed: &Observed, target: &Target) ->
         Err(error) => return Verdict::stalled(stall_of_plan(&error), error.to_string()),
     };
     let Some(request) = plan.requests.first() else {
-        return Verdict { plan: plan.clone(), ..reached(&plan) };
+        return reached(situation.catalog, plan);
     };
 
     let blockers = blockers::against(&plan, observed);
@@ -207,12 +207,15 @@ fn conflict(situation: &Situation<'_>, target: &Target) -> Option<String> {
     })
 }
 
-fn reached(plan: &Plan) -> Verdict {
-    if plan.held.is_empty() && plan.above_target.is_empty() {
-        return Verdict::new(State::Reached, "The cluster has every declared level.");
-    }
-    let message = "The cluster has every declared level but those that the condition ConsentRequired lists.";
-    Verdict::new(State::ReachedButHeld, message)
+fn reached(catalog: &Catalog, plan: Plan) -> Verdict {
+    let verdict = match words::consent(catalog, &plan) {
+        None => Verdict::new(State::Reached, "The cluster has every declared level."),
+        Some(consent) => {
+            let message = format!("The cluster has every declared level, but: {consent}.");
+            Verdict::new(State::ReachedButHeld, message)
+        }
+    };
+    Verdict { plan, ..verdict }
 }
 
 /// The verdict on nodes that don't support the plan, `answer` being the cluster's own words if it gave some.

@@ -1,0 +1,161 @@
+//! Where the operator plays: an API server with the definition installed, and the operator beside it, with short rests.
+
+#![allow(unreachable_pub, missing_docs)]
+
+use std::time::{Duration, Instant};
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kafka_features_operator::api::KafkaFeatures;
+use kafka_features_operator::controller::{Pace, Settings, run};
+use kube::Client;
+use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
+use kube::core::ApiResource;
+use kube::runtime::wait::{await_condition, conditions};
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use crate::testbed::{ApiServer, Kafka};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+const REST: Duration = Duration::from_millis(500);
+
+pub struct Stage {
+    server: ApiServer,
+    client: Client,
+    shutdown: Option<oneshot::Sender<()>>,
+    operator: JoinHandle<()>,
+}
+
+/// A resource's status.
+#[derive(Clone, Debug)]
+pub struct Status(pub Value);
+
+impl Status {
+    fn condition(&self, kind: &str) -> &Value {
+        let conditions = self.0["conditions"].as_array().unwrap();
+        conditions.iter().find(|condition| condition["type"] == kind).unwrap_or(&Value::Null)
+    }
+
+    pub fn is(&self, kind: &str) -> &str {
+        self.condition(kind)["status"].as_str().unwrap_or("absent")
+    }
+
+    pub fn reason(&self, kind: &str) -> &str {
+        self.condition(kind)["reason"].as_str().unwrap_or_default()
+    }
+
+    pub fn message(&self, kind: &str) -> &str {
+        self.condition(kind)["message"].as_str().unwrap_or_default()
+    }
+
+    pub fn feature(&self, name: &str) -> &Value {
+        let features = self.0["features"].as_array().unwrap();
+        features.iter().find(|feature| feature["name"] == name).unwrap_or(&Value::Null)
+    }
+}
+
+impl Stage {
+    pub async fn set() -> Self {
+        let server = ApiServer::start().await;
+        let client = server.client().await;
+        let file = include_str!("../../crds/kafkafeatures.dev_kafkafeatures.yaml");
+        let definition: CustomResourceDefinition = serde_saphyr::from_str(file).unwrap();
+        let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
+        definitions.create(&PostParams::default(), &definition).await.unwrap();
+        let name = "kafkafeatures.kafkafeatures.dev";
+        await_condition(definitions, name, conditions::is_crd_established()).await.unwrap();
+
+        let (shutdown, ended) = oneshot::channel::<()>();
+        let pace = Pace { soon: REST, slow: REST, first_retry: REST, longest_retry: 4 * REST };
+        let settings = Settings { pace, ..Settings::default() };
+        let operator = tokio::spawn(run(client.clone(), settings, async move {
+            let _ = ended.await;
+        }));
+        Self { server, client, shutdown: Some(shutdown), operator }
+    }
+
+    /// Ends the operator as SIGTERM would.
+    pub async fn end(mut self) {
+        self.shutdown.take().unwrap().send(()).unwrap();
+        tokio::time::timeout(PATIENCE, &mut self.operator).await.expect("the operator ends").unwrap();
+    }
+
+    /// `spec.cluster` for a cluster's brokers.
+    pub fn brokers(&self, kafka: &Kafka) -> Value {
+        json!({ "bootstrapServers": kafka.brokers() })
+    }
+
+    fn resources(&self) -> Api<DynamicObject> {
+        let kind = ApiResource::erase::<KafkaFeatures>(&());
+        Api::namespaced_with(self.client.clone(), "default", &kind)
+    }
+
+    /// Creates or changes a resource.
+    pub async fn apply(&self, name: &str, spec: Value) {
+        let object = json!({
+            "apiVersion": "kafkafeatures.dev/v1alpha1",
+            "kind": "KafkaFeatures",
+            "metadata": { "name": name },
+            "spec": spec,
+        });
+        let params = PatchParams::apply("test").force();
+        self.resources().patch(name, &params, &Patch::Apply(&object)).await.unwrap();
+    }
+
+    pub async fn delete(&self, name: &str) {
+        self.resources().delete(name, &kube::api::DeleteParams::default()).await.unwrap();
+    }
+
+    async fn get(&self, name: &str) -> DynamicObject {
+        self.resources().get(name).await.unwrap()
+    }
+
+    pub async fn version_of(&self, name: &str) -> Option<String> {
+        self.get(name).await.metadata.resource_version
+    }
+
+    /// Waits until a condition has a status, or a reason, for the newest generation of the spec.
+    pub async fn wait_for(&self, name: &str, condition: &str, wanted: &str) -> Status {
+        let begun = Instant::now();
+        loop {
+            let object = self.get(name).await;
+            let status = Status(object.data["status"].clone());
+            let current = status.0["observedGeneration"] == json!(object.metadata.generation);
+            if current && (status.is(condition) == wanted || status.reason(condition) == wanted) {
+                return status;
+            }
+            assert!(begun.elapsed() < PATIENCE, "{name} never became {condition} {wanted}: {:#}", status.0);
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
+
+    /// Lets so many rests go by.
+    pub async fn let_pass(&self, rests: u32) {
+        tokio::time::sleep(REST * rests).await;
+    }
+
+    /// How many requests of the operator the API server has seen that were to change something.
+    pub fn writes(&self) -> usize {
+        let reads = ["get", "list", "watch"];
+        let ours = |event: &&Value| {
+            let resource = event["objectRef"]["resource"].as_str().unwrap_or_default();
+            ["kafkafeatures", "events"].contains(&resource)
+                && !reads.contains(&event["verb"].as_str().unwrap_or_default())
+        };
+        self.server.audit().iter().filter(ours).count()
+    }
+
+    /// The reasons of all events about a resource, oldest first.
+    pub async fn events(&self, name: &str) -> Vec<(String, String)> {
+        let events: Api<k8s_openapi::api::events::v1::Event> =
+            Api::namespaced(self.client.clone(), "default");
+        let mut events = events.list(&kube::api::ListParams::default()).await.unwrap().items;
+        events.retain(|event| event.regarding.as_ref().and_then(|of| of.name.as_deref()) == Some(name));
+        events.sort_by_key(|event| event.event_time.as_ref().map(|time| time.0));
+        let told = |event: &k8s_openapi::api::events::v1::Event| {
+            (event.reason.clone().unwrap_or_default(), event.note.clone().unwrap_or_default())
+        };
+        events.iter().map(told).collect()
+    }
+}
