@@ -10,6 +10,8 @@ mod refusal;
 mod soak;
 mod spec;
 mod state;
+#[cfg(test)]
+mod tests;
 mod view;
 mod words;
 
