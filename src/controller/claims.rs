@@ -31,3 +31,49 @@ pub(super) fn of_others(
         })
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::features::decide::Claimed;
+
+    fn resource(name: &str, cluster: Option<&str>, spec: Value) -> Arc<DeserializeGuard<KafkaFeatures>> {
+        let object = json!({
+            "apiVersion": "kafkafeatures.dev/v1alpha1",
+            "kind": "KafkaFeatures",
+            "metadata": {
+                "name": name,
+                "namespace": "ns",
+                "uid": format!("uid-{name}"),
+                "creationTimestamp": "2026-01-01T00:00:00Z",
+            },
+            "spec": spec,
+            "status": { "clusterId": cluster },
+        });
+        Arc::new(serde_json::from_value(object).unwrap())
+    }
+
+    #[test]
+    fn only_others_that_are_about_the_same_cluster_and_can_be_read_claim_anything() {
+        let spec = json!({ "cluster": { "bootstrapServers": ["kafka:9092"] }, "releaseVersion": "4.4" });
+        let mut going = resource("going", Some("a"), spec.clone());
+        let object = Arc::get_mut(&mut going).unwrap().0.as_mut().unwrap();
+        object.metadata.deletion_timestamp = object.metadata.creation_timestamp.clone();
+        let resources = [
+            resource("own", Some("a"), spec.clone()),
+            resource("other", Some("a"), spec.clone()),
+            resource("elsewhere", Some("b"), spec.clone()),
+            resource("fresh", None, spec),
+            resource("broken", Some("a"), json!({ "cluster": 5 })),
+            resource("empty", Some("a"), json!({ "cluster": {} })),
+            resource("idle", Some("a"), json!({ "cluster": { "bootstrapServers": ["kafka:9092"] } })),
+            going,
+        ];
+        let claims = of_others(&resources, Some("uid-own"), &ClusterId("a".into()));
+        let owners: Vec<&str> = claims.iter().map(|claim| claim.owner.as_str()).collect();
+        assert_eq!(owners, ["ns/other"]);
+        assert_eq!((&claims[0].features, claims[0].seniority.uid.as_str()), (&Claimed::All, "uid-other"));
+    }
+}

@@ -130,3 +130,114 @@ fn planned(step: &plan::Step, request: Option<i32>, state: api::StepState) -> ap
         state,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::features::decide::{Decision, FeatureView, Recheck, Stall, State};
+    use crate::features::observed::ClusterId;
+    use crate::features::plan::{Batching, Direction, Plan, Request, Step};
+    use crate::features::{FeatureName, Level};
+
+    fn time(second: i64) -> Time {
+        Time(Timestamp::from_second(second).unwrap())
+    }
+
+    fn request(from: i16, to: i16) -> Request {
+        let step = Step {
+            feature: FeatureName::new("group.version").unwrap(),
+            from: Level(from),
+            to: Level(to),
+            direction: Direction::Up,
+            one_way: false,
+            note: None,
+        };
+        Request { steps: vec![step] }
+    }
+
+    fn outcome(state: State, requests: Vec<Request>) -> Outcome {
+        let view = View {
+            features: vec![FeatureView {
+                name: FeatureName::new("group.version").unwrap(),
+                finalized: Level(0),
+                target: Some(Level(1)),
+                supported: None,
+                state: decide::FeatureState::Pending,
+            }],
+            plan: Plan { requests, ..Plan::default() },
+            blockers: Vec::new(),
+        };
+        let decision = Decision {
+            state,
+            message: "as it is".into(),
+            consent: None,
+            target: "4.4".into(),
+            cluster_id: Some(ClusterId("cluster-a".into())),
+            view: Some(view),
+            next: None,
+            batching: Batching::default(),
+            soak: None,
+            recheck: Recheck::Slow,
+        };
+        Outcome { decision, accepted: None }
+    }
+
+    #[test]
+    fn the_same_outcome_changes_nothing_and_tells_nothing() {
+        let outcome = outcome(State::WaitingForNodes, vec![request(0, 1)]);
+        let first = status(&outcome, &KafkaFeaturesStatus::default(), Some(1), &time(1));
+        assert_eq!(status(&outcome, &first, Some(1), &time(2)), first);
+        assert!(events(&outcome, &first).is_empty());
+        assert_eq!(first.plan.len(), 1);
+        assert_eq!((first.plan[0].request, first.plan[0].state), (Some(1), api::StepState::Pending));
+    }
+
+    #[test]
+    fn what_could_not_be_seen_stays_as_it_was_seen_last() {
+        let seen = outcome(State::WaitingForNodes, vec![request(0, 1)]);
+        let before = status(&seen, &KafkaFeaturesStatus::default(), Some(1), &time(1));
+        let mut blind = outcome(State::ClusterUnreachable, Vec::new());
+        blind.decision.view = None;
+        let after = status(&blind, &before, Some(2), &time(2));
+        assert_eq!((&after.features, &after.plan), (&before.features, &before.plan));
+        assert_eq!(after.observed_generation, Some(2));
+    }
+
+    #[test]
+    fn the_last_changes_are_kept_newest_first() {
+        let mut before = KafkaFeaturesStatus::default();
+        for level in 0..15 {
+            let mut acted = outcome(State::Acting, Vec::new());
+            acted.accepted = Some(request(level, level + 1));
+            before = status(&acted, &before, Some(1), &time(level.into()));
+        }
+        let to: Vec<i32> = before.history.iter().map(|change| change.to).collect();
+        assert_eq!(to, [15, 14, 13, 12, 11, 10, 9, 8, 7, 6]);
+    }
+
+    #[test]
+    fn a_new_state_and_an_accepted_change_are_told_once() {
+        let waiting = outcome(State::WaitingForNodes, Vec::new());
+        let before = status(&waiting, &KafkaFeaturesStatus::default(), Some(1), &time(1));
+        let stalled = outcome(State::Stalled(Stall::Conflict), Vec::new());
+        let told = events(&stalled, &before);
+        assert_eq!(told.len(), 1);
+        assert_eq!((told[0].type_, told[0].reason.as_str()), (EventType::Warning, "Conflict"));
+
+        let mut acted = outcome(State::Acting, Vec::new());
+        acted.accepted = Some(request(0, 1));
+        let told = events(&acted, &before);
+        assert_eq!((told.len(), told[0].reason.as_str()), (1, "LevelsChanged"));
+        assert!(told[0].note.as_deref().unwrap().contains("group.version 0 -> 1"));
+    }
+
+    #[test]
+    fn a_note_is_cut_to_what_the_api_server_takes() {
+        let mut long = outcome(State::Reached, Vec::new());
+        long.decision.message = "ä".repeat(5_000);
+        let told = events(&long, &KafkaFeaturesStatus::default());
+        assert_eq!(told[0].note.as_ref().unwrap().len(), LONGEST_NOTE);
+    }
+}
