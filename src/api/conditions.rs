@@ -16,6 +16,9 @@ pub const CONSENT_REQUIRED: &str = "ConsentRequired";
 /// The condition that says that nothing is touched for now.
 pub const PAUSED: &str = "Paused";
 
+/// All of these, in the order in which they are written.
+pub const TYPES: [&str; 5] = [READY, RECONCILING, STALLED, CONSENT_REQUIRED, PAUSED];
+
 /// The status of `Ready` in a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ready {
@@ -130,7 +133,7 @@ pub fn conditions(
     };
     let mut conditions = vec![ready, of(RECONCILING, row.reconciling), of(STALLED, row.stalled)];
     if let Some(consent) = &decision.consent {
-        conditions.push(make(CONSENT_REQUIRED, "True", "StepsHeld", consent));
+        conditions.push(make(CONSENT_REQUIRED, "True", "HeldOrKept", consent));
     }
     if decision.state == State::Paused {
         conditions.push(make(PAUSED, "True", row.reason, &decision.message));

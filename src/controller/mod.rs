@@ -11,16 +11,17 @@ mod resource;
 
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::{FutureExt as _, StreamExt as _};
 use jiff::Timestamp;
-use kube::api::{Api, ListParams, PartialObjectMeta};
+use kube::api::{Api, ListParams};
 use kube::core::DeserializeGuard;
 use kube::core::NamespaceResourceScope;
 use kube::runtime::controller::{self, Action, Controller};
 use kube::runtime::events::Reporter;
-use kube::runtime::reflector::{ObjectRef, Store};
-use kube::runtime::watcher;
+use kube::runtime::reflector::{self, Store};
+use kube::runtime::{WatchStreamExt as _, watcher};
 use kube::{Client, Resource as _, ResourceExt as _};
 
 pub use pace::Pace;
@@ -48,12 +49,33 @@ pub struct Settings {
 /// Why a pass broke off. Whatever the cluster has to do with is no error but a decision.
 #[derive(Debug, thiserror::Error)]
 enum Error {
-    /// The resource could not be read.
-    #[error("the resource can't be read from the API server: {0}")]
-    Read(#[source] kube::Error),
-    /// The status could not be written.
-    #[error("the status can't be written to the API server: {0}")]
-    Write(#[source] kube::Error),
+    /// The API server refused something, or could not be asked.
+    #[error("the API server could not {doing}: {source}")]
+    Api {
+        doing: &'static str,
+        #[source]
+        source: kube::Error,
+    },
+    /// The API server fell silent.
+    #[error("the API server did not answer within {} s, asked to {doing}", API_PATIENCE.as_secs())]
+    Silent { doing: &'static str },
+    /// The watch has ended.
+    #[error("the operator is shutting down")]
+    ShuttingDown,
+}
+
+/// How long the API server may take for one answer: a connection that has gone dead must not hold a resource for ever.
+const API_PATIENCE: Duration = Duration::from_secs(30);
+
+/// Waits for an answer of the API server.
+async fn in_time<T>(
+    doing: &'static str,
+    answer: impl Future<Output = Result<T, kube::Error>>,
+) -> Result<T, Error> {
+    match tokio::time::timeout(API_PATIENCE, answer).await {
+        Ok(answer) => answer.map_err(|source| Error::Api { doing, source }),
+        Err(_) => Err(Error::Silent { doing }),
+    }
 }
 
 /// A resource as the watch gives it: one that can't be read must not stop the others.
@@ -75,18 +97,27 @@ pub async fn run(client: Client, settings: Settings, shutdown: impl Future<Outpu
         () = shutdown.clone() => return,
         () = wait_for_definition(&client, &settings) => {}
     }
-    let controller = Controller::new(api::<Watched>(&client, &settings), watcher::Config::default());
+    let (resources, writer) = reflector::store();
     let context = Arc::new(Context {
         client: client.clone(),
         reporter: Reporter { controller: NAME.to_owned(), instance: None },
-        resources: controller.store(),
+        resources,
         rests: Rests::new(settings.pace),
         settings: settings.clone(),
     });
+    // A watch of our own beside the controller's: it tells of resources that go, too, and only after the store that
+    // claims are read from knows it, so that nobody is woken to find things as they were.
     let waking = Arc::clone(&context);
-    let touched = api::<PartialObjectMeta<KafkaFeatures>>(&client, &settings);
-    controller
-        .watches(touched, watcher::Config::default(), move |touched| wake_rivals(&waking, &touched))
+    let touches = watcher(api::<Watched>(&client, &settings), watcher::Config::default())
+        .default_backoff()
+        .reflect(writer)
+        .touched_objects()
+        .filter_map(move |touched| {
+            let woken = touched.is_ok_and(|touched| wake_rivals(&waking, &touched));
+            std::future::ready(woken.then_some(()))
+        });
+    Controller::new(api::<Watched>(&client, &settings), watcher::Config::default())
+        .reconcile_all_on(touches)
         .graceful_shutdown_on(shutdown)
         .run(reconcile, retry, context)
         .for_each(|result| {
@@ -118,22 +149,23 @@ async fn wait_for_definition(client: &Client, settings: &Settings) {
     }
 }
 
-/// The resources that wait for the touched one to let go of a feature: whatever happened to it, they look again.
-fn wake_rivals(context: &Context, touched: &PartialObjectMeta<KafkaFeatures>) -> Vec<ObjectRef<Watched>> {
-    let conflict = conditions::reason(State::Stalled(Stall::Conflict));
+/// Ends the rests of resources that may be waiting for the touched one to let go of a feature, and says whether there
+/// are any.
+fn wake_rivals(context: &Context, touched: &Watched) -> bool {
     let resources = context.resources.state();
     context.rests.keep(|uid| resources.iter().any(|resource| resource.uid().as_deref() == Some(uid)));
-    let rivals = resources.iter().filter(|resource| resource.uid() != touched.uid()).filter(|resource| {
-        let status = resource.0.as_ref().ok().and_then(|resource| resource.status.as_ref());
-        let conditions = status.into_iter().flat_map(|status| &status.conditions);
-        conditions.into_iter().any(|c| c.type_ == STALLED && c.status == "True" && c.reason == conflict)
-    });
-    rivals
-        .map(|rival| {
-            context.rests.wake(&rival.uid().unwrap_or_default());
-            ObjectRef::from_obj(rival.as_ref())
-        })
-        .collect()
+    let mut woken = false;
+    for rival in resources.iter().filter(|rival| rival.uid() != touched.uid() && is_in_conflict(rival)) {
+        context.rests.wake(&rival.uid().unwrap_or_default());
+        woken = true;
+    }
+    woken
+}
+
+fn is_in_conflict(resource: &Watched) -> bool {
+    let status = resource.0.as_ref().ok().and_then(|resource| resource.status.as_ref());
+    let reason = conditions::reason(State::Stalled(Stall::Conflict));
+    status.is_some_and(|status| status.conditions.iter().any(|c| c.type_ == STALLED && c.reason == reason))
 }
 
 async fn reconcile(watched: Arc<Watched>, context: Arc<Context>) -> Result<Action, Error> {
@@ -141,6 +173,7 @@ async fn reconcile(watched: Arc<Watched>, context: Arc<Context>) -> Result<Actio
     if let Some(left) = context.rests.left(&uid, watched.meta().generation) {
         return Ok(Action::requeue(left));
     }
+    context.resources.wait_until_ready().await.map_err(|_| Error::ShuttingDown)?;
     let namespace = watched.namespace().unwrap_or_default();
     let Some((generation, recheck)) = pass::pass(&context, &namespace, &watched.name_any()).await? else {
         return Ok(Action::await_change());

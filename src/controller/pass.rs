@@ -12,7 +12,7 @@ use serde_json::json;
 use super::act::{Outcome, act};
 use super::cluster::Cluster;
 use super::resource::{Resource, seniority};
-use super::{Context, Error, NAME, claims, report};
+use super::{Context, Error, NAME, claims, in_time, report};
 use crate::api::KafkaFeatures;
 use crate::features::catalog::Catalog;
 use crate::features::decide::{Decision, Recheck, Situation, Spec};
@@ -26,7 +26,7 @@ pub(super) async fn pass(
 ) -> Result<Option<(Option<i64>, Recheck)>, Error> {
     let kind = ApiResource::erase::<KafkaFeatures>(&());
     let api: Api<DynamicObject> = Api::namespaced_with(context.client.clone(), namespace, &kind);
-    let object = api.get_opt(name).await.map_err(Error::Read)?;
+    let object = in_time("read the resource", api.get_opt(name)).await?;
     let Some(object) = object.filter(|object| object.metadata.deletion_timestamp.is_none()) else {
         return Ok(None);
     };
@@ -106,7 +106,7 @@ async fn write(
         "status": after,
     });
     let params = PatchParams::apply(NAME).force();
-    api.patch_status(&name, &params, &Patch::Apply(&patch)).await.map_err(Error::Write)?;
+    in_time("write the status", api.patch_status(&name, &params, &Patch::Apply(&patch))).await?;
     for event in report::events(outcome, before) {
         tracing::info!(
             resource = %format_args!("{}/{name}", resource.metadata.namespace.as_deref().unwrap_or_default()),
@@ -115,7 +115,8 @@ async fn write(
         );
         // a recorder of its own for each: one that remembers would repeat the first note under the same reason
         let recorder = Recorder::new(context.client.clone(), context.reporter.clone());
-        if let Err(error) = recorder.publish(&event, &resource.reference).await {
+        let published = in_time("take an event", recorder.publish(&event, &resource.reference)).await;
+        if let Err(error) = published {
             tracing::warn!(%error, reason = event.reason, "an event could not be published");
         }
     }

@@ -6,7 +6,7 @@ use kube::api::{DynamicObject, ObjectMeta};
 use kube::core::ApiResource;
 use kube::{Resource as _, ResourceExt as _};
 
-use crate::api::{KafkaFeatures, KafkaFeaturesSpec, KafkaFeaturesStatus};
+use crate::api::{KafkaFeatures, KafkaFeaturesSpec, KafkaFeaturesStatus, conditions};
 use crate::features::decide::{Remembered, Seniority};
 use crate::features::observed::ClusterId;
 
@@ -26,7 +26,7 @@ impl Resource {
         let part = |name: &str| object.data.get(name).cloned().unwrap_or_default();
         Self {
             spec: serde_json::from_value(part("spec")).map_err(|error| error.to_string()),
-            status: serde_json::from_value(part("status")).unwrap_or_default(),
+            status: own(serde_json::from_value(part("status")).unwrap_or_default()),
             reference: object.object_ref(&ApiResource::erase::<KafkaFeatures>(&())),
             metadata: object.metadata.clone(),
         }
@@ -35,6 +35,16 @@ impl Resource {
     pub(super) fn remembered(&self) -> Remembered {
         Remembered { cluster_id: self.status.cluster_id.clone().map(ClusterId), soak: None }
     }
+}
+
+/// The part of a status that is ours to write: what others keep beside it must not look like a difference.
+fn own(mut status: KafkaFeaturesStatus) -> KafkaFeaturesStatus {
+    let place = |type_: &str| conditions::TYPES.iter().position(|own| *own == type_);
+    status.conditions.retain(|condition| place(&condition.type_).is_some());
+    // lists that are merged by key may come back in another order
+    status.conditions.sort_by_key(|condition| place(&condition.type_));
+    status.features.sort_by(|a, b| a.name.cmp(&b.name));
+    status
 }
 
 /// An object's place among others. An object without a creation time, which no API server gives, is the youngest.
@@ -48,5 +58,42 @@ pub(super) fn full_name<K: kube::Resource>(object: &K) -> String {
     match object.namespace() {
         Some(namespace) => format!("{namespace}/{}", object.name_any()),
         None => object.name_any(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_others_keep_in_a_status_is_not_ours_and_order_is_no_difference() {
+        let condition = |type_: &str| {
+            json!({
+                "type": type_,
+                "status": "True",
+                "reason": "R",
+                "message": "",
+                "lastTransitionTime": "2026-01-01T00:00:00Z",
+            })
+        };
+        let feature = |name: &str| json!({ "name": name, "finalized": 1, "state": "AtTarget" });
+        let object = serde_json::from_value(json!({
+            "apiVersion": "kafkafeatures.dev/v1alpha1",
+            "kind": "KafkaFeatures",
+            "metadata": { "name": "kafka" },
+            "spec": 5,
+            "status": {
+                "conditions": [condition("Stalled"), condition("Foreign"), condition("Ready")],
+                "features": [feature("b"), feature("a")],
+            },
+        }))
+        .unwrap();
+        let resource = Resource::read(&object);
+        assert!(resource.spec.is_err(), "and a spec that can't be read hides no status");
+        let types: Vec<&str> = resource.status.conditions.iter().map(|c| c.type_.as_str()).collect();
+        assert_eq!(types, ["Ready", "Stalled"]);
+        assert_eq!(resource.status.features[0].name, "a");
     }
 }

@@ -15,10 +15,16 @@ use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use crate::testbed::{ApiServer, Kafka};
+use crate::testbed::ApiServer;
 
 const PATIENCE: Duration = Duration::from_secs(60);
-const REST: Duration = Duration::from_millis(500);
+/// The rest between two passes.
+pub const REST: Duration = Duration::from_millis(500);
+const PACE: Pace = Pace { soon: REST, slow: REST, first_retry: REST, longest_retry: REST };
+
+fn definition() -> CustomResourceDefinition {
+    serde_saphyr::from_str(include_str!("../../crds/kafkafeatures.dev_kafkafeatures.yaml")).unwrap()
+}
 
 pub struct Stage {
     server: ApiServer,
@@ -49,6 +55,18 @@ impl Status {
         self.condition(kind)["message"].as_str().unwrap_or_default()
     }
 
+    /// The nodes that hold a feature up: id, supported range, needed level.
+    pub fn blockers(&self, feature: &str) -> Vec<(i64, &str, i64)> {
+        let blockers = self.0["blockers"].as_array().into_iter().flatten();
+        let of = blockers.filter(|blocker| blocker["feature"] == feature);
+        let told = |blocker: &'_ Value| (blocker["nodeId"].as_i64(), blocker["needed"].as_i64());
+        of.map(|blocker| {
+            let (node, needed) = told(blocker);
+            (node.unwrap(), blocker["supported"].as_str().unwrap_or_default(), needed.unwrap())
+        })
+        .collect()
+    }
+
     pub fn feature(&self, name: &str) -> &Value {
         let features = self.0["features"].as_array().unwrap();
         features.iter().find(|feature| feature["name"] == name).unwrap_or(&Value::Null)
@@ -57,17 +75,36 @@ impl Status {
 
 impl Stage {
     pub async fn set() -> Self {
+        Self::set_with(PACE).await
+    }
+
+    pub async fn set_with(pace: Pace) -> Self {
+        let stage = Self::bare_with(pace).await;
+        stage.install().await;
+        stage
+    }
+
+    /// With a definition that takes anything, as one of a later version might.
+    pub async fn set_without_rules() -> Self {
+        let stage = Self::bare().await;
+        let mut definition = definition();
+        for version in &mut definition.spec.versions {
+            let schema = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
+            version.schema = serde_json::from_value(json!({ "openAPIV3Schema": schema })).unwrap();
+        }
+        stage.install_definition(definition).await;
+        stage
+    }
+
+    /// Without the definition.
+    pub async fn bare() -> Self {
+        Self::bare_with(PACE).await
+    }
+
+    async fn bare_with(pace: Pace) -> Self {
         let server = ApiServer::start().await;
         let client = server.client().await;
-        let file = include_str!("../../crds/kafkafeatures.dev_kafkafeatures.yaml");
-        let definition: CustomResourceDefinition = serde_saphyr::from_str(file).unwrap();
-        let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
-        definitions.create(&PostParams::default(), &definition).await.unwrap();
-        let name = "kafkafeatures.kafkafeatures.dev";
-        await_condition(definitions, name, conditions::is_crd_established()).await.unwrap();
-
         let (shutdown, ended) = oneshot::channel::<()>();
-        let pace = Pace { soon: REST, slow: REST, first_retry: REST, longest_retry: 4 * REST };
         let settings = Settings { pace, ..Settings::default() };
         let operator = tokio::spawn(run(client.clone(), settings, async move {
             let _ = ended.await;
@@ -75,15 +112,22 @@ impl Stage {
         Self { server, client, shutdown: Some(shutdown), operator }
     }
 
+    /// Installs the definition.
+    pub async fn install(&self) {
+        self.install_definition(definition()).await;
+    }
+
+    async fn install_definition(&self, definition: CustomResourceDefinition) {
+        let definitions: Api<CustomResourceDefinition> = Api::all(self.client.clone());
+        definitions.create(&PostParams::default(), &definition).await.unwrap();
+        let name = "kafkafeatures.kafkafeatures.dev";
+        await_condition(definitions, name, conditions::is_crd_established()).await.unwrap();
+    }
+
     /// Ends the operator as SIGTERM would.
     pub async fn end(mut self) {
         self.shutdown.take().unwrap().send(()).unwrap();
         tokio::time::timeout(PATIENCE, &mut self.operator).await.expect("the operator ends").unwrap();
-    }
-
-    /// `spec.cluster` for a cluster's brokers.
-    pub fn brokers(&self, kafka: &Kafka) -> Value {
-        json!({ "bootstrapServers": kafka.brokers() })
     }
 
     fn resources(&self) -> Api<DynamicObject> {
@@ -103,11 +147,30 @@ impl Stage {
         self.resources().patch(name, &params, &Patch::Apply(&object)).await.unwrap();
     }
 
+    /// Adds a condition of another manager to a status.
+    pub async fn add_foreign_condition(&self, name: &str) {
+        let condition = json!({
+            "type": "Foreign",
+            "status": "True",
+            "reason": "SomeoneElse",
+            "message": "",
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+        });
+        let object = json!({
+            "apiVersion": "kafkafeatures.dev/v1alpha1",
+            "kind": "KafkaFeatures",
+            "metadata": { "name": name },
+            "status": { "conditions": [condition] },
+        });
+        let params = PatchParams::apply("someone-else");
+        self.resources().patch_status(name, &params, &Patch::Apply(&object)).await.unwrap();
+    }
+
     pub async fn delete(&self, name: &str) {
         self.resources().delete(name, &kube::api::DeleteParams::default()).await.unwrap();
     }
 
-    async fn get(&self, name: &str) -> DynamicObject {
+    pub async fn get(&self, name: &str) -> DynamicObject {
         self.resources().get(name).await.unwrap()
     }
 
@@ -117,15 +180,30 @@ impl Stage {
 
     /// Waits until a condition has a status, or a reason, for the newest generation of the spec.
     pub async fn wait_for(&self, name: &str, condition: &str, wanted: &str) -> Status {
+        self.wait_until(name, |status| status.is(condition) == wanted || status.reason(condition) == wanted)
+            .await
+    }
+
+    /// Waits until the status of the newest generation of the spec is as wanted.
+    pub async fn wait_until(&self, name: &str, wanted: impl Fn(&Status) -> bool) -> Status {
         let begun = Instant::now();
         loop {
             let object = self.get(name).await;
             let status = Status(object.data["status"].clone());
             let current = status.0["observedGeneration"] == json!(object.metadata.generation);
-            if current && (status.is(condition) == wanted || status.reason(condition) == wanted) {
+            if current && wanted(&status) {
                 return status;
             }
-            assert!(begun.elapsed() < PATIENCE, "{name} never became {condition} {wanted}: {:#}", status.0);
+            assert!(begun.elapsed() < PATIENCE, "{name} never came to be as wanted: {:#}", status.0);
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
+
+    /// Waits until something outside is so.
+    pub async fn until(&self, so: impl Fn() -> bool) {
+        let begun = Instant::now();
+        while !tokio::task::block_in_place(&so) {
+            assert!(begun.elapsed() < PATIENCE, "it never came to be so");
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
     }
@@ -135,15 +213,23 @@ impl Stage {
         tokio::time::sleep(REST * rests).await;
     }
 
-    /// How many requests of the operator the API server has seen that were to change something.
+    /// How many requests about resources and events the API server has seen that were to change something.
     pub fn writes(&self) -> usize {
-        let reads = ["get", "list", "watch"];
-        let ours = |event: &&Value| {
+        self.requests(|verb| !["get", "list", "watch"].contains(&verb))
+    }
+
+    /// How often resources were read by name.
+    pub fn reads(&self) -> usize {
+        self.requests(|verb| verb == "get")
+    }
+
+    fn requests(&self, verb: impl Fn(&str) -> bool) -> usize {
+        let asked = |event: &&Value| {
             let resource = event["objectRef"]["resource"].as_str().unwrap_or_default();
             ["kafkafeatures", "events"].contains(&resource)
-                && !reads.contains(&event["verb"].as_str().unwrap_or_default())
+                && verb(event["verb"].as_str().unwrap_or_default())
         };
-        self.server.audit().iter().filter(ours).count()
+        self.server.audit().iter().filter(asked).count()
     }
 
     /// The reasons of all events about a resource, oldest first.
