@@ -275,3 +275,23 @@ async fn a_missing_definition_is_waited_for() {
     stage.wait_for("kafka", "Ready", "ClusterUnreachable").await;
     stage.end().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_binary_runs_until_it_is_told_to_end() {
+    let stage = Stage::without_operator().await;
+    stage.install().await;
+    let mut operator = tokio::process::Command::new(env!("CARGO_BIN_EXE_kafka-features-operator"))
+        .args(["run", "--namespace", "default"])
+        .env("KUBECONFIG", stage.kubeconfig())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let nobody = testbed::ports::Port::lease().address();
+    stage.apply("kafka", json!({ "cluster": { "bootstrapServers": [nobody] } })).await;
+    stage.wait_for("kafka", "Ready", "ClusterUnreachable").await;
+    let pid = rustix::process::Pid::from_raw(operator.id().unwrap().try_into().unwrap()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    let ended =
+        tokio::time::timeout(Duration::from_secs(30), operator.wait()).await.expect("it ends").unwrap();
+    assert!(ended.success(), "{ended}");
+}

@@ -1,5 +1,6 @@
 //! The operator's binary.
 
+use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
@@ -50,7 +51,8 @@ fn main() -> ExitCode {
 #[tokio::main]
 async fn run(arguments: Run) -> Result<(), Box<dyn std::error::Error>> {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    let colours = std::io::stderr().is_terminal();
+    tracing_subscriber::fmt().with_env_filter(filter).with_ansi(colours).with_writer(std::io::stderr).init();
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     let shutdown = async move {
         tokio::select! {

@@ -108,11 +108,7 @@ async fn write(
     let params = PatchParams::apply(NAME).force();
     in_time("write the status", api.patch_status(&name, &params, &Patch::Apply(&patch))).await?;
     for event in report::events(outcome, before) {
-        tracing::info!(
-            resource = %format_args!("{}/{name}", resource.metadata.namespace.as_deref().unwrap_or_default()),
-            reason = event.reason,
-            "{}", event.note.as_deref().unwrap_or_default()
-        );
+        tracing::info!(reason = event.reason, "{}", event.note.as_deref().unwrap_or_default());
         // a recorder of its own for each: one that remembers would repeat the first note under the same reason
         let recorder = Recorder::new(context.client.clone(), context.reporter.clone());
         let published = in_time("take an event", recorder.publish(&event, &resource.reference)).await;

@@ -30,7 +30,7 @@ pub struct Stage {
     server: ApiServer,
     client: Client,
     shutdown: Option<oneshot::Sender<()>>,
-    operator: JoinHandle<()>,
+    operator: Option<JoinHandle<()>>,
 }
 
 /// A resource's status.
@@ -102,14 +102,25 @@ impl Stage {
     }
 
     async fn bare_with(pace: Pace) -> Self {
-        let server = ApiServer::start().await;
-        let client = server.client().await;
+        let mut stage = Self::without_operator().await;
         let (shutdown, ended) = oneshot::channel::<()>();
         let settings = Settings { pace, ..Settings::default() };
-        let operator = tokio::spawn(run(client.clone(), settings, async move {
+        stage.operator = Some(tokio::spawn(run(stage.client.clone(), settings, async move {
             let _ = ended.await;
-        }));
-        Self { server, client, shutdown: Some(shutdown), operator }
+        })));
+        stage.shutdown = Some(shutdown);
+        stage
+    }
+
+    /// An API server and nothing else.
+    pub async fn without_operator() -> Self {
+        let server = ApiServer::start().await;
+        let client = server.client().await;
+        Self { server, client, shutdown: None, operator: None }
+    }
+
+    pub fn kubeconfig(&self) -> std::path::PathBuf {
+        self.server.kubeconfig()
     }
 
     /// Installs the definition.
@@ -127,7 +138,8 @@ impl Stage {
     /// Ends the operator as SIGTERM would.
     pub async fn end(mut self) {
         self.shutdown.take().unwrap().send(()).unwrap();
-        tokio::time::timeout(PATIENCE, &mut self.operator).await.expect("the operator ends").unwrap();
+        let operator = self.operator.take().unwrap();
+        tokio::time::timeout(PATIENCE, operator).await.expect("the operator ends").unwrap();
     }
 
     fn resources(&self) -> Api<DynamicObject> {
