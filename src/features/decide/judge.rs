@@ -100,7 +100,7 @@ fn judge_way(situation: &Situation<'_>, observed: &Observed, target: &Target) ->
     }
 
     // Kafka takes or refuses a request as a whole. What it refuses for a reason that lies in one feature is tried
-    // feature by feature, so that the rest is not held up by it.
+    // feature by feature: those that come before that one in order move, and the answer tells which one it is.
     let batching = match situation.refusal {
         Some(refusal) if splits(refusal) => Batching::Ordered,
         _ => Batching::Together,
