@@ -54,7 +54,8 @@ fn row(state: State) -> Row {
         State::WaitingForNodes => under_way("WaitingForNodes"),
         State::Soaking => under_way("Soaking"),
         State::AdoptingCluster => under_way("AdoptingCluster"),
-        State::Acting => under_way("Acting"),
+        // for people it is one and the same, and not worth a write
+        State::Acting | State::Settling => under_way("Acting"),
         State::Stalled(why) => stalled(match why {
             Stall::DowngradeForbidden => "DowngradeForbidden",
             Stall::LossyDowngrade => "LossyDowngrade",
@@ -212,6 +213,7 @@ mod tests {
             State::Soaking,
             State::AdoptingCluster,
             State::Acting,
+            State::Settling,
         ];
         for state in done {
             assert_eq!(kstatus(&after(state, &[])), "Current", "{state:?}");

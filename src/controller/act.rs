@@ -105,7 +105,11 @@ mod tests {
             quorum: Known::No("not asked".into()),
             min_insync_overrides: Known::Yes(BTreeSet::new()),
         };
-        let remembered = Remembered { cluster_id: remembered.map(|id| ClusterId(id.into())), soak: None };
+        let remembered = Remembered {
+            cluster_id: remembered.map(|id| ClusterId(id.into())),
+            accepted: Vec::new(),
+            soak: None,
+        };
         let situation = Situation {
             catalog: Catalog::kafka(),
             spec: &spec,

@@ -7,8 +7,9 @@ use kube::core::ApiResource;
 use kube::{Resource as _, ResourceExt as _};
 
 use crate::api::{KafkaFeatures, KafkaFeaturesSpec, KafkaFeaturesStatus, conditions};
-use crate::features::decide::{Remembered, Seniority};
+use crate::features::decide::{Accepted, Remembered, Seniority};
 use crate::features::observed::ClusterId;
+use crate::features::{FeatureName, Level};
 
 /// One resource.
 #[derive(Clone, Debug)]
@@ -33,7 +34,20 @@ impl Resource {
     }
 
     pub(super) fn remembered(&self) -> Remembered {
-        Remembered { cluster_id: self.status.cluster_id.clone().map(ClusterId), soak: None }
+        let level = |level: i32| i16::try_from(level).ok().map(Level);
+        let accepted = self.status.history.iter().filter_map(|change| {
+            Some(Accepted {
+                feature: FeatureName::new(change.feature.clone()).ok()?,
+                from: level(change.from)?,
+                to: level(change.to)?,
+                at: change.time.0,
+            })
+        });
+        Remembered {
+            cluster_id: self.status.cluster_id.clone().map(ClusterId),
+            accepted: accepted.collect(),
+            soak: None,
+        }
     }
 }
 
@@ -87,6 +101,11 @@ mod tests {
             "status": {
                 "conditions": [condition("Stalled"), condition("Foreign"), condition("Ready")],
                 "features": [feature("b"), feature("a")],
+                "clusterId": "cluster-a",
+                "history": [
+                    { "time": "2026-01-01T00:00:00Z", "feature": "group.version", "from": 0, "to": 1 },
+                    { "time": "2026-01-01T00:00:00Z", "feature": "group.version", "from": 0, "to": 100_000 },
+                ],
             },
         }))
         .unwrap();
@@ -95,5 +114,9 @@ mod tests {
         let types: Vec<&str> = resource.status.conditions.iter().map(|c| c.type_.as_str()).collect();
         assert_eq!(types, ["Ready", "Stalled"]);
         assert_eq!(resource.status.features[0].name, "a");
+        let remembered = resource.remembered();
+        assert_eq!(remembered.cluster_id, Some(ClusterId("cluster-a".into())));
+        let [accepted] = &remembered.accepted[..] else { panic!("{remembered:?}") };
+        assert_eq!((accepted.from, accepted.to), (Level(0), Level(1)));
     }
 }

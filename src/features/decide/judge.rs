@@ -1,7 +1,7 @@
 //! The state table as code: which state a situation is in, and what may be sent in it. Says nothing about how a
 //! state is shown.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::blockers::{self, Blocker, BlockerWhy};
 use super::refusal::{Refusal, RefusalKind};
@@ -11,7 +11,7 @@ use super::{Situation, claims, soak, words};
 use crate::features::FeatureName;
 use crate::features::catalog::Catalog;
 use crate::features::observed::{Known, Observed};
-use crate::features::plan::{Batching, Direction, Plan, PlanError, PlanInput, Request, plan};
+use crate::features::plan::{Batching, Direction, Plan, PlanError, PlanInput, Request, Step, plan};
 use crate::features::target::{Target, TargetError};
 
 /// What is made of a situation, before it is put together with what people read.
@@ -162,8 +162,27 @@ fn judge_way(situation: &Situation<'_>, observed: &Observed, target: &Target) ->
         return Verdict { plan, soak, ..Verdict::new(State::AdoptingCluster, message) };
     }
     let message = format!("Changing {request}.");
+    if settles(situation, request) {
+        return Verdict { plan, soak, ..Verdict::new(State::Settling, message) };
+    }
     let next = Some(request.clone());
     Verdict { plan, next, batching, soak, ..Verdict::new(State::Acting, message) }
+}
+
+/// How long a cluster may take to show a change that it accepted.
+const SETTLING: SignedDuration = SignedDuration::from_secs(10);
+
+/// Whether a step of the request was accepted just now. Even the active controller shows a change only once it has
+/// published what it has committed, some time after the answer; sent again in between, nothing would move, but every
+/// level would be recorded twice.
+fn settles(situation: &Situation<'_>, request: &Request) -> bool {
+    let accepted = |step: &Step| {
+        situation.remembered.accepted.iter().any(|accepted| {
+            (&accepted.feature, accepted.from, accepted.to) == (&step.feature, step.from, step.to)
+                && situation.now.duration_since(accepted.at) < SETTLING
+        })
+    };
+    request.steps.iter().any(accepted)
 }
 
 /// Whether a refused request is to be tried feature by feature.

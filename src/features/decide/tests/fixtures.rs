@@ -77,7 +77,11 @@ pub(super) fn scene() -> Scene {
             paused: false,
             soak: Duration::ZERO,
         },
-        remembered: Remembered { cluster_id: Some(observed.cluster_id.clone()), soak: None },
+        remembered: Remembered {
+            cluster_id: Some(observed.cluster_id.clone()),
+            accepted: Vec::new(),
+            soak: None,
+        },
         observed: Ok(observed),
         claims: Vec::new(),
         refusal: None,

@@ -202,6 +202,29 @@ fn what_is_due_is_sent_as_one_request_of_changes_only() {
 }
 
 #[test]
+fn what_was_accepted_just_now_is_not_sent_again_before_the_cluster_could_show_it() {
+    let mut scene = scene().levels(&[("group.version", 1)]);
+    let accepted = |from, to, second| {
+        vec![Accepted {
+            feature: feature("group.version"),
+            from: Level(from),
+            to: Level(to),
+            at: time(second),
+        }]
+    };
+    scene.remembered.accepted = accepted(0, 1, NOW - 9);
+    let decision = scene.decide();
+    assert_eq!((decision.state, decision.next, decision.recheck), (State::Settling, None, Recheck::Backoff));
+    // a change by others is another step, and in the end nobody knows what became of the first
+    for other in [accepted(0, 2, NOW), accepted(1, 0, NOW), accepted(0, 1, NOW - 10)] {
+        scene.remembered.accepted = other;
+        assert_eq!(scene.decide().state, State::Acting);
+    }
+    scene.remembered.accepted = accepted(0, 1, NOW);
+    assert_eq!(scene.finalized(&[("group.version", 1)]).decide().state, State::Reached);
+}
+
+#[test]
 fn kraft_version_goes_alone_and_last() {
     let mut scene = scene();
     scene.spec.allow_one_way.insert(feature("kraft.version"));
