@@ -13,11 +13,11 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::{BoxFuture, Shared};
 use futures::{FutureExt as _, StreamExt as _};
 use jiff::Timestamp;
 use kube::api::{Api, ListParams};
 use kube::core::DeserializeGuard;
-use kube::core::NamespaceResourceScope;
 use kube::runtime::controller::{self, Action, Controller};
 use kube::runtime::events::Reporter;
 use kube::runtime::reflector::{self, Store};
@@ -87,6 +87,9 @@ struct Context {
     settings: Settings,
     reporter: Reporter,
     resources: Store<Watched>,
+    /// Ready once the store holds every resource; false where it never will. Shared, since the store itself wakes only
+    /// one of several that wait for it.
+    complete: Shared<BoxFuture<'static, bool>>,
     rests: Rests,
 }
 
@@ -98,7 +101,12 @@ pub async fn run(client: Client, settings: Settings, shutdown: impl Future<Outpu
         () = wait_for_definition(&client, &settings) => {}
     }
     let (resources, writer) = reflector::store();
+    let complete = {
+        let resources = resources.clone();
+        async move { resources.wait_until_ready().await.is_ok() }.boxed().shared()
+    };
     let context = Arc::new(Context {
+        complete,
         client: client.clone(),
         reporter: Reporter { controller: NAME.to_owned(), instance: None },
         resources,
@@ -108,7 +116,7 @@ pub async fn run(client: Client, settings: Settings, shutdown: impl Future<Outpu
     // A watch of our own beside the controller's: it tells of resources that go, too, and only after the store that
     // claims are read from knows it, so that nobody is woken to find things as they were.
     let waking = Arc::clone(&context);
-    let touches = watcher(api::<Watched>(&client, &settings), watcher::Config::default())
+    let touches = watcher(api(&client, &settings), watcher::Config::default())
         .default_backoff()
         .reflect(writer)
         .touched_objects()
@@ -116,7 +124,7 @@ pub async fn run(client: Client, settings: Settings, shutdown: impl Future<Outpu
             let woken = touched.is_ok_and(|touched| wake_rivals(&waking, &touched));
             std::future::ready(woken.then_some(()))
         });
-    Controller::new(api::<Watched>(&client, &settings), watcher::Config::default())
+    Controller::new(api(&client, &settings), watcher::Config::default())
         .reconcile_all_on(touches)
         .graceful_shutdown_on(shutdown)
         .run(reconcile, retry, context)
@@ -129,10 +137,7 @@ pub async fn run(client: Client, settings: Settings, shutdown: impl Future<Outpu
         .await;
 }
 
-fn api<K>(client: &Client, settings: &Settings) -> Api<K>
-where
-    K: kube::Resource<DynamicType = (), Scope = NamespaceResourceScope>,
-{
+fn api(client: &Client, settings: &Settings) -> Api<Watched> {
     match &settings.namespace {
         Some(namespace) => Api::namespaced(client.clone(), namespace),
         None => Api::all(client.clone()),
@@ -143,7 +148,7 @@ where
 /// order, and the definition may come by other hands.
 async fn wait_for_definition(client: &Client, settings: &Settings) {
     let one = ListParams::default().limit(1);
-    while let Err(error) = api::<Watched>(client, settings).list(&one).await {
+    while let Err(error) = api(client, settings).list(&one).await {
         tracing::warn!(%error, "KafkaFeatures can't be listed; is the CustomResourceDefinition installed? Trying again");
         tokio::time::sleep(settings.pace.soon).await;
     }
@@ -173,7 +178,9 @@ async fn reconcile(watched: Arc<Watched>, context: Arc<Context>) -> Result<Actio
     if let Some(left) = context.rests.left(&uid, watched.meta().generation) {
         return Ok(Action::requeue(left));
     }
-    context.resources.wait_until_ready().await.map_err(|_| Error::ShuttingDown)?;
+    if !context.complete.clone().await {
+        return Err(Error::ShuttingDown);
+    }
     let namespace = watched.namespace().unwrap_or_default();
     let Some((generation, recheck)) = pass::pass(&context, &namespace, &watched.name_any()).await? else {
         return Ok(Action::await_change());

@@ -114,6 +114,10 @@ impl Stage {
 
     /// An API server and nothing else.
     pub async fn without_operator() -> Self {
+        // what the operator says is shown with a test that fails
+        let filter = tracing_subscriber::EnvFilter::new("kafka_features_operator=debug,kube_runtime=info");
+        let _ =
+            tracing_subscriber::fmt().with_env_filter(filter).with_test_writer().with_ansi(false).try_init();
         let server = ApiServer::start().await;
         let client = server.client().await;
         Self { server, client, shutdown: None, operator: None }
