@@ -4,5 +4,6 @@
 //! `docs/architecture.md`; `tests/rooms.rs` holds them to it.
 
 pub mod api;
+pub mod controller;
 pub mod features;
 pub mod kafka;

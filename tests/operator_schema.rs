@@ -200,6 +200,14 @@ async fn what_the_catalog_does_not_know_is_taken_and_nothing_fresh_is_current() 
 }
 
 #[tokio::test]
+async fn the_sample_is_taken() {
+    let (server, _client) = server().await;
+    let sample = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/samples/kafkafeatures.yaml");
+    let output = server.kubectl().args(["apply", "--validate=strict", "-f", sample]).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[tokio::test]
 async fn the_columns_show_what_matters() {
     let (server, client) = server().await;
     let spec = json!({ "cluster": { "bootstrapServers": ["kafka:9092"] } });

@@ -16,6 +16,9 @@ pub const CONSENT_REQUIRED: &str = "ConsentRequired";
 /// The condition that says that nothing is touched for now.
 pub const PAUSED: &str = "Paused";
 
+/// All of these, in the order in which they are written.
+pub const TYPES: [&str; 5] = [READY, RECONCILING, STALLED, CONSENT_REQUIRED, PAUSED];
+
 /// The status of `Ready` in a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ready {
@@ -51,7 +54,8 @@ fn row(state: State) -> Row {
         State::WaitingForNodes => under_way("WaitingForNodes"),
         State::Soaking => under_way("Soaking"),
         State::AdoptingCluster => under_way("AdoptingCluster"),
-        State::Acting => under_way("Acting"),
+        // for people it is one and the same, and not worth a write
+        State::Acting | State::Settling => under_way("Acting"),
         State::Stalled(why) => stalled(match why {
             Stall::DowngradeForbidden => "DowngradeForbidden",
             Stall::LossyDowngrade => "LossyDowngrade",
@@ -112,7 +116,7 @@ pub fn conditions(
         type_: type_.to_owned(),
         status: status.to_owned(),
         reason: reason.to_owned(),
-        message: cut(message),
+        message: cut(message, LONGEST_MESSAGE),
         observed_generation: generation,
         last_transition_time: before(type_)
             .filter(|condition| condition.status == status)
@@ -130,7 +134,7 @@ pub fn conditions(
     };
     let mut conditions = vec![ready, of(RECONCILING, row.reconciling), of(STALLED, row.stalled)];
     if let Some(consent) = &decision.consent {
-        conditions.push(make(CONSENT_REQUIRED, "True", "StepsHeld", consent));
+        conditions.push(make(CONSENT_REQUIRED, "True", "HeldOrKept", consent));
     }
     if decision.state == State::Paused {
         conditions.push(make(PAUSED, "True", row.reason, &decision.message));
@@ -138,7 +142,143 @@ pub fn conditions(
     conditions
 }
 
-fn cut(message: &str) -> String {
-    let end = message.floor_char_boundary(LONGEST_MESSAGE);
-    message.get(..end).unwrap_or_default().to_owned()
+/// The beginning of a text, up to a number of bytes.
+#[must_use]
+pub fn cut(text: &str, longest: usize) -> String {
+    let end = (0..=longest.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
+    end.and_then(|end| text.get(..end)).unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::jiff::Timestamp;
+
+    use super::*;
+    use crate::features::decide::Remembered;
+
+    const STALLS: [Stall; 13] = [
+        Stall::DowngradeForbidden,
+        Stall::LossyDowngrade,
+        Stall::KraftVersionDowngrade,
+        Stall::DependencyNotOwned,
+        Stall::DependencyWouldBreak,
+        Stall::UnknownRelease,
+        Stall::UnstableRelease,
+        Stall::InvalidSpec,
+        Stall::ClusterIdMismatch,
+        Stall::Conflict,
+        Stall::GhostController,
+        Stall::NotAuthorized,
+        Stall::RefusedByCluster,
+    ];
+
+    fn time(second: i64) -> Time {
+        Time(Timestamp::from_second(second).unwrap())
+    }
+
+    fn decision(state: State) -> Decision {
+        let message = "as it is".to_owned();
+        Decision { state, ..Decision::invalid_spec(&Remembered::default(), message) }
+    }
+
+    fn status_of(conditions: &[Condition], type_: &str) -> Option<String> {
+        conditions.iter().find(|condition| condition.type_ == type_).map(|condition| condition.status.clone())
+    }
+
+    /// What kstatus makes of conditions, by its rules: `Reconciling` and `Stalled` first, then `Ready`.
+    fn kstatus(conditions: &[Condition]) -> &'static str {
+        let is = |type_: &str, status: &str| status_of(conditions, type_).as_deref() == Some(status);
+        if is(RECONCILING, "True") {
+            "InProgress"
+        } else if is(STALLED, "True") {
+            "Failed"
+        } else if is(READY, "False") || is(READY, "Unknown") {
+            "InProgress"
+        } else {
+            "Current"
+        }
+    }
+
+    fn after(state: State, previous: &[Condition]) -> Vec<Condition> {
+        conditions(&decision(state), previous, Some(1), &time(1))
+    }
+
+    #[test]
+    fn only_what_is_done_is_current_and_only_what_needs_a_person_has_failed() {
+        let done = [State::TargetNotSet, State::Reached, State::ReachedButHeld, State::PlanOnly];
+        let under_way = [
+            State::ClusterUnreachable,
+            State::QuorumUnavailable,
+            State::WaitingForNodes,
+            State::Soaking,
+            State::AdoptingCluster,
+            State::Acting,
+            State::Settling,
+        ];
+        for state in done {
+            assert_eq!(kstatus(&after(state, &[])), "Current", "{state:?}");
+        }
+        for state in under_way {
+            assert_eq!(kstatus(&after(state, &[])), "InProgress", "{state:?}");
+        }
+        for state in STALLS.map(State::Stalled) {
+            let conditions = after(state, &[]);
+            assert_eq!(kstatus(&conditions), "Failed", "{state:?}");
+            assert_eq!(status_of(&conditions, READY).as_deref(), Some("False"), "{state:?}");
+        }
+        assert_eq!(kstatus(&fresh(time(0))), "InProgress");
+    }
+
+    #[test]
+    fn every_state_has_a_reason_of_its_own() {
+        let mut reasons: Vec<&str> = STALLS.map(|why| reason(State::Stalled(why))).to_vec();
+        reasons.extend([reason(State::Reached), reason(State::Paused), reason(State::Acting)]);
+        let all = reasons.len();
+        reasons.sort_unstable();
+        reasons.dedup();
+        assert_eq!(reasons.len(), all);
+    }
+
+    #[test]
+    fn paused_leaves_ready_as_it_was_seen_last() {
+        let before = after(State::Reached, &[]);
+        let paused = after(State::Paused, &before);
+        assert_eq!(status_of(&paused, READY).as_deref(), Some("True"));
+        assert_eq!(status_of(&paused, PAUSED).as_deref(), Some("True"));
+        let before = after(State::Stalled(Stall::Conflict), &[]);
+        assert_eq!(status_of(&after(State::Paused, &before), READY).as_deref(), Some("False"));
+        assert_eq!(status_of(&after(State::Paused, &[]), READY).as_deref(), Some("Unknown"));
+        assert_eq!(status_of(&after(State::Reached, &paused), PAUSED), None);
+    }
+
+    #[test]
+    fn a_transition_time_moves_only_with_its_status() {
+        let first = conditions(&decision(State::WaitingForNodes), &[], Some(1), &time(1));
+        let second = conditions(&decision(State::Acting), &first, Some(2), &time(2));
+        let third = conditions(&decision(State::Reached), &second, Some(2), &time(3));
+        let at = |conditions: &[Condition], type_: &str| {
+            let condition = conditions.iter().find(|condition| condition.type_ == type_).unwrap();
+            condition.last_transition_time.0.as_second()
+        };
+        assert_eq!((at(&second, READY), at(&second, RECONCILING)), (1, 1));
+        assert_eq!((at(&third, READY), at(&third, RECONCILING), at(&third, STALLED)), (3, 3, 1));
+        assert_eq!(second[0].observed_generation, Some(2));
+        assert_eq!(second[0].reason, "Acting");
+    }
+
+    #[test]
+    fn consent_is_asked_for_while_it_is_missing() {
+        let mut held = decision(State::ReachedButHeld);
+        held.consent = Some("kraft.version 0 -> 1 is held".into());
+        let with = conditions(&held, &[], Some(1), &time(1));
+        assert_eq!(status_of(&with, CONSENT_REQUIRED).as_deref(), Some("True"));
+        assert_eq!(status_of(&after(State::Reached, &with), CONSENT_REQUIRED), None);
+    }
+
+    #[test]
+    fn a_message_is_cut_between_characters() {
+        assert_eq!(cut("aä", 2), "a");
+        assert_eq!(cut("aä", 3), "aä");
+        assert_eq!(cut("", 3), "");
+    }
 }

@@ -48,6 +48,8 @@ use crate::features::{FeatureName, InvalidFeatureName, Level};
     ),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
 )]
+// clippy takes the columns for one attribute given several times
+#[allow(clippy::duplicated_attributes)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = rules::spec()))]
 pub struct KafkaFeaturesSpec {
@@ -215,4 +217,57 @@ fn set_of_texts(most: u32, longest: u32, rules: &[Rule]) -> Schema {
             "x-kubernetes-validations": rules,
         },
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn read(spec: serde_json::Value) -> Result<decide::Spec, String> {
+        let mut whole = json!({ "cluster": { "bootstrapServers": ["kafka:9092"] } });
+        whole.as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
+        let spec: KafkaFeaturesSpec = serde_json::from_value(whole).map_err(|error| error.to_string())?;
+        spec.declared().map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_target_is_a_release_levels_or_nothing() {
+        assert_eq!(read(json!({})).unwrap().target, TargetSpec::Nothing);
+        assert_eq!(read(json!({ "features": {} })).unwrap().target, TargetSpec::Nothing);
+        let release = read(json!({ "releaseVersion": "4.4", "features": {} })).unwrap();
+        assert_eq!(release.target, TargetSpec::Release("4.4".into()));
+        let levels = read(json!({ "features": { "group.version": 1, "metadata.version": "4.3" } })).unwrap();
+        let expected = [
+            (FeatureName::new("group.version").unwrap(), DeclaredLevel::Number(Level(1))),
+            (FeatureName::metadata_version(), DeclaredLevel::Name("4.3".into())),
+        ];
+        assert_eq!(levels.target, TargetSpec::Levels(expected.into()));
+    }
+
+    #[test]
+    fn policy_and_consent_are_taken_over() {
+        let spec = read(json!({ "downgrade": "Safe", "allowOneWay": ["kraft.version"] })).unwrap();
+        assert_eq!(spec.downgrade, DowngradePolicy::Safe);
+        assert!(spec.allow_one_way.contains("kraft.version"));
+        assert_eq!(read(json!({})).unwrap().downgrade, DowngradePolicy::Never);
+    }
+
+    #[test]
+    fn what_older_rules_may_have_let_in_is_refused_with_the_value() {
+        let wrong = [
+            (json!({ "releaseVersion": "4.4", "features": { "group.version": 1 } }), "\"4.4\""),
+            (json!({ "features": { "group.version": 40000 } }), "group.version: 40000"),
+            (json!({ "features": { "group.version": -40000 } }), "group.version: -40000"),
+            (json!({ "features": { "group version": 1 } }), "\"group version\""),
+            (json!({ "allowOneWay": ["a b"] }), "\"a b\""),
+            (json!({ "cluster": {} }), "bootstrapServers"),
+            (json!({ "releaseVersion": 4.1 }), "expected a string"),
+        ];
+        for (spec, expected) in wrong {
+            let error = read(spec.clone()).unwrap_err();
+            assert!(error.contains(expected), "{spec}: {error}");
+        }
+    }
 }

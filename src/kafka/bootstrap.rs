@@ -18,6 +18,17 @@ pub(super) struct Entry {
 }
 
 impl Entry {
+    /// Opens one address and asks what cluster this is, again where that fails in passing.
+    async fn open_patiently(endpoint: &Address, kind: EndpointKind, pass: &Pass) -> Result<Self, Error> {
+        let mut tries = pass.tries();
+        loop {
+            let result = Self::open(endpoint, kind, pass).await;
+            if !tries.again(&result).await {
+                return result;
+            }
+        }
+    }
+
     /// Opens one address and asks what cluster this is.
     pub(super) async fn open(endpoint: &Address, kind: EndpointKind, pass: &Pass) -> Result<Self, Error> {
         let mut connection = Connection::open(endpoint, pass).await?;
@@ -46,9 +57,7 @@ pub(super) async fn enter<'a>(
     kind: EndpointKind,
     pass: &Pass,
 ) -> Option<Result<Entry, Error>> {
-    let tries = endpoints
-        .into_iter()
-        .map(|endpoint| pass.retry(async move || Entry::open(endpoint, kind, pass).await));
+    let tries = endpoints.into_iter().map(|endpoint| Entry::open_patiently(endpoint, kind, pass));
     let mut tries: FuturesUnordered<_> = tries.collect();
     let mut furthest: Option<Error> = None;
     while let Some(tried) = tries.next().await {

@@ -19,6 +19,7 @@ use crate::features::observed::{ClusterId, Known, NodeId};
 const AT_ONCE: usize = 16;
 
 const INVALID_REQUEST: i16 = 42;
+const NO_ADDRESS: &str = "it has no address";
 
 /// What a node said.
 pub(super) struct Answer {
@@ -56,12 +57,15 @@ pub(super) async fn ask_all(
     cluster: &ClusterId,
     pass: &Pass,
 ) -> Result<BTreeMap<NodeId, Answer>, Error> {
-    let asked = nodes.iter().map(|(id, addresses)| async move {
-        let answer = match addresses {
-            Ok(addresses) => ask(*id, addresses, cluster, pass).await?,
-            Err(why) => Answer::unknown(why),
+    // owned ids: a future that borrows them through a closure can't be shown to be Send
+    let ids: Vec<NodeId> = nodes.keys().copied().collect();
+    let asked = ids.into_iter().map(|id| async move {
+        let answer = match nodes.get(&id) {
+            Some(Ok(addresses)) => ask(id, addresses, cluster, pass).await?,
+            Some(Err(why)) => Answer::unknown(why),
+            None => Answer::unknown(NO_ADDRESS),
         };
-        Ok((*id, answer))
+        Ok((id, answer))
     });
     stream::iter(asked).buffer_unordered(AT_ONCE).try_collect().await
 }
@@ -72,9 +76,16 @@ async fn ask(
     cluster: &ClusterId,
     pass: &Pass,
 ) -> Result<Answer, Error> {
-    let mut answer = Answer::unknown("it has no address");
+    let mut answer = Answer::unknown(NO_ADDRESS);
     for (kind, endpoint) in addresses {
-        match pass.retry(async || ask_at(id, *kind, endpoint, cluster, pass).await).await {
+        let mut tries = pass.tries();
+        let asked = loop {
+            let asked = ask_at(id, *kind, endpoint, cluster, pass).await;
+            if !tries.again(&asked).await {
+                break asked;
+            }
+        };
+        match asked {
             Ok(answer) => return Ok(answer),
             Err(error) if matches!(error.cause(), Cause::OtherCluster { .. }) => return Err(error),
             Err(error) => answer = Answer::unknown(&error.to_string()),

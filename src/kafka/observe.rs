@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Endpoints;
+use super::address::Address;
 use super::bootstrap::{Entry, enter};
 use super::cluster::{ClusterView, Listed};
 use super::error::{Cause, EndpointKind, Error};
@@ -121,9 +122,17 @@ async fn find_quorum(
         }
     }
     if let Ok(brokers) = brokers {
-        match pass.retry(async || quorum::describe(&mut brokers.connection, pass).await).await {
-            Ok(view) => return Ok(view),
-            Err(error) => failed = failed.or(Some(error.to_string())),
+        let mut tries = pass.tries();
+        loop {
+            let described = quorum::describe(&mut brokers.connection, pass).await;
+            if tries.again(&described).await {
+                continue;
+            }
+            match described {
+                Ok(view) => return Ok(view),
+                Err(error) => failed = failed.or(Some(error.to_string())),
+            }
+            break;
         }
     }
     Err(failed.unwrap_or_else(|| "no node could be asked".to_owned()))
@@ -139,12 +148,20 @@ async fn ask_leader(controllers: &mut Entry, pass: &Pass) -> Result<QuorumView, 
         Some(Err(why)) => return Err(format!("the active controller {leader} can't be asked: {why}")),
         None => return Err(format!("the active controller {leader} is not registered with an address")),
     };
-    let asked = pass.retry(async || {
-        let mut entry = Entry::open(endpoint, EndpointKind::Controller, pass).await?;
-        entry.belongs_to(&controllers.view.cluster_id)?;
-        quorum::describe(&mut entry.connection, pass).await
-    });
-    asked.await.map_err(|error| format!("the active controller {leader} can't be asked: {error}"))
+    let mut tries = pass.tries();
+    let asked = loop {
+        let asked = ask_leader_at(endpoint, &controllers.view.cluster_id, pass).await;
+        if !tries.again(&asked).await {
+            break asked;
+        }
+    };
+    asked.map_err(|error| format!("the active controller {leader} can't be asked: {error}"))
+}
+
+async fn ask_leader_at(endpoint: &Address, cluster: &ClusterId, pass: &Pass) -> Result<QuorumView, Error> {
+    let mut entry = Entry::open(endpoint, EndpointKind::Controller, pass).await?;
+    entry.belongs_to(cluster)?;
+    quorum::describe(&mut entry.connection, pass).await
 }
 
 /// The least stale of all answers: the one with the highest epoch (see [`Finalized::epoch`]); the leader's among

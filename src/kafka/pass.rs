@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use backon::{BackoffBuilder, ExponentialBuilder};
+use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use tokio::time::Instant;
 
 use super::Timeouts;
@@ -30,21 +30,32 @@ impl Pass {
         self.next_deadline().saturating_duration_since(Instant::now())
     }
 
-    /// Does something that changes nothing, and again after a short random wait where it failed in passing.
-    pub(super) async fn retry<T>(&self, mut read: impl AsyncFnMut() -> Result<T, Error>) -> Result<T, Error> {
+    /// The tries that one thing is worth which changes nothing.
+    pub(super) fn tries(&self) -> Tries {
         let waits = ExponentialBuilder::default()
             .with_min_delay(Duration::from_millis(100))
             .with_max_times(2)
             .with_jitter();
-        for wait in waits.build() {
-            match read().await {
-                Err(error) if error.is_momentary() && Instant::now() + wait < self.end => {
-                    tracing::debug!(%error, "trying again");
-                    tokio::time::sleep(wait).await;
-                }
-                done => return done,
-            }
+        Tries { waits: waits.build(), end: self.end }
+    }
+}
+
+/// What is left of the tries.
+pub(super) struct Tries {
+    waits: ExponentialBackoff,
+    end: Instant,
+}
+
+impl Tries {
+    /// Whether to try again; waits a short random time before it says so. Only where it failed in passing.
+    pub(super) async fn again<T>(&mut self, result: &Result<T, Error>) -> bool {
+        let Err(error) = result else { return false };
+        let Some(wait) = self.waits.next() else { return false };
+        if !error.is_momentary() || Instant::now() + wait >= self.end {
+            return false;
         }
-        read().await
+        tracing::debug!(%error, "trying again");
+        tokio::time::sleep(wait).await;
+        true
     }
 }

@@ -1,7 +1,7 @@
 //! The state table as code: which state a situation is in, and what may be sent in it. Says nothing about how a
 //! state is shown.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::blockers::{self, Blocker, BlockerWhy};
 use super::refusal::{Refusal, RefusalKind};
@@ -11,7 +11,7 @@ use super::{Situation, claims, soak, words};
 use crate::features::FeatureName;
 use crate::features::catalog::Catalog;
 use crate::features::observed::{Known, Observed};
-use crate::features::plan::{Batching, Direction, Plan, PlanError, PlanInput, Request, plan};
+use crate::features::plan::{Batching, Direction, Plan, PlanError, PlanInput, Request, Step, plan};
 use crate::features::target::{Target, TargetError};
 
 /// What is made of a situation, before it is put together with what people read.
@@ -100,7 +100,7 @@ fn judge_way(situation: &Situation<'_>, observed: &Observed, target: &Target) ->
     }
 
     // Kafka takes or refuses a request as a whole. What it refuses for a reason that lies in one feature is tried
-    // feature by feature, so that the rest is not held up by it.
+    // feature by feature: those that come before that one in order move, and the answer tells which one it is.
     let batching = match situation.refusal {
         Some(refusal) if splits(refusal) => Batching::Ordered,
         _ => Batching::Together,
@@ -119,7 +119,7 @@ fn judge_way(situation: &Situation<'_>, observed: &Observed, target: &Target) ->
         Err(error) => return Verdict::stalled(stall_of_plan(&error), error.to_string()),
     };
     let Some(request) = plan.requests.first() else {
-        return Verdict { plan: plan.clone(), ..reached(&plan) };
+        return reached(situation.catalog, plan);
     };
 
     let blockers = blockers::against(&plan, observed);
@@ -162,8 +162,27 @@ fn judge_way(situation: &Situation<'_>, observed: &Observed, target: &Target) ->
         return Verdict { plan, soak, ..Verdict::new(State::AdoptingCluster, message) };
     }
     let message = format!("Changing {request}.");
+    if settles(situation, request) {
+        return Verdict { plan, soak, ..Verdict::new(State::Settling, message) };
+    }
     let next = Some(request.clone());
     Verdict { plan, next, batching, soak, ..Verdict::new(State::Acting, message) }
+}
+
+/// How long a cluster may take to show a change that it accepted.
+const SETTLING: SignedDuration = SignedDuration::from_secs(10);
+
+/// Whether a step of the request was accepted just now. Even the active controller shows a change only once it has
+/// published what it has committed, some time after the answer; sent again in between, nothing would move, but every
+/// level would be recorded twice.
+fn settles(situation: &Situation<'_>, request: &Request) -> bool {
+    let accepted = |step: &Step| {
+        situation.remembered.accepted.iter().any(|accepted| {
+            (&accepted.feature, accepted.from, accepted.to) == (&step.feature, step.from, step.to)
+                && situation.now.duration_since(accepted.at) < SETTLING
+        })
+    };
+    request.steps.iter().any(accepted)
 }
 
 /// Whether a refused request is to be tried feature by feature.
@@ -207,12 +226,15 @@ fn conflict(situation: &Situation<'_>, target: &Target) -> Option<String> {
     })
 }
 
-fn reached(plan: &Plan) -> Verdict {
-    if plan.held.is_empty() && plan.above_target.is_empty() {
-        return Verdict::new(State::Reached, "The cluster has every declared level.");
-    }
-    let message = "The cluster has every declared level but those that the condition ConsentRequired lists.";
-    Verdict::new(State::ReachedButHeld, message)
+fn reached(catalog: &Catalog, plan: Plan) -> Verdict {
+    let verdict = match words::consent(catalog, &plan) {
+        None => Verdict::new(State::Reached, "The cluster has every declared level."),
+        Some(consent) => {
+            let message = format!("The cluster has every declared level, but: {consent}.");
+            Verdict::new(State::ReachedButHeld, message)
+        }
+    };
+    Verdict { plan, ..verdict }
 }
 
 /// The verdict on nodes that don't support the plan, `answer` being the cluster's own words if it gave some.
@@ -247,6 +269,10 @@ fn blocked(
     };
     if !unasked.is_empty() {
         message += &format!(" Nodes that could not be asked: {}.", unasked.join(", "));
+    }
+    if !observed.fenced_brokers_listed {
+        message += " Stopped brokers that are still registered can hold it up too; this cluster's brokers, from \
+                    before Kafka 4.0, don't list them.";
     }
     let state = if ghost { State::Stalled(Stall::GhostController) } else { State::WaitingForNodes };
     Verdict { blockers, ..Verdict::new(state, message) }

@@ -10,6 +10,8 @@ mod refusal;
 mod soak;
 mod spec;
 mod state;
+#[cfg(test)]
+mod tests;
 mod view;
 mod words;
 
@@ -18,7 +20,7 @@ use jiff::Timestamp;
 pub use blockers::{Blocker, BlockerWhy};
 pub use claims::{Claim, Claimed, Seniority};
 pub use refusal::{Refusal, RefusalKind};
-pub use spec::{Mode, Remembered, SoakState, Spec};
+pub use spec::{Accepted, Mode, Remembered, SoakState, Spec};
 pub use state::{Recheck, Stall, State};
 pub use view::{FeatureState, FeatureView};
 

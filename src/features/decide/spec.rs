@@ -52,11 +52,26 @@ pub struct SoakState {
     pub nodes: BTreeSet<NodeId>,
 }
 
+/// One change of a level that the cluster accepted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Accepted {
+    /// The feature.
+    pub feature: FeatureName,
+    /// Its level before.
+    pub from: Level,
+    /// Its level after.
+    pub to: Level,
+    /// When it was accepted.
+    pub at: Timestamp,
+}
+
 /// What earlier passes left behind, so that a restart of the operator forgets nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Remembered {
     /// The cluster that was seen first.
     pub cluster_id: Option<ClusterId>,
+    /// The last changes that the cluster accepted.
+    pub accepted: Vec<Accepted>,
     /// A soak that has begun.
     pub soak: Option<SoakState>,
 }

@@ -59,6 +59,8 @@ pub enum State {
     AdoptingCluster,
     /// A request is to be sent.
     Acting,
+    /// A request was accepted just now, and the cluster does not show it yet.
+    Settling,
     /// Nothing more is done.
     Stalled(Stall),
 }
@@ -85,7 +87,7 @@ impl State {
             Self::TargetNotSet | Self::Reached | Self::ReachedButHeld | Self::PlanOnly | Self::Paused => {
                 Recheck::Slow
             }
-            Self::ClusterUnreachable | Self::QuorumUnavailable => Recheck::Backoff,
+            Self::ClusterUnreachable | Self::QuorumUnavailable | Self::Settling => Recheck::Backoff,
             Self::WaitingForNodes => Recheck::Soon,
             Self::Soaking => soaked.map_or(Recheck::Soon, Recheck::At),
             Self::AdoptingCluster | Self::Acting => Recheck::Now,

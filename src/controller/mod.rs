@@ -1,0 +1,197 @@
+//! The reconciler: which resources there are, when each is looked at, and what runs beside what. What a pass does is
+//! in `pass`; nothing here decides anything about a cluster.
+
+mod act;
+mod claims;
+mod cluster;
+mod pace;
+mod pass;
+mod report;
+mod resource;
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::{BoxFuture, Shared};
+use futures::{FutureExt as _, StreamExt as _};
+use jiff::Timestamp;
+use kube::api::{Api, ListParams};
+use kube::core::DeserializeGuard;
+use kube::runtime::controller::{self, Action, Controller};
+use kube::runtime::events::Reporter;
+use kube::runtime::reflector::{self, Store};
+use kube::runtime::{WatchStreamExt as _, watcher};
+use kube::{Client, Resource as _, ResourceExt as _};
+
+pub use pace::Pace;
+
+use crate::api::KafkaFeatures;
+use crate::api::conditions::{self, STALLED};
+use crate::features::decide::{Recheck, Stall, State};
+use crate::kafka::Timeouts;
+use pace::Rests;
+
+/// The operator's name, towards the API server and in events.
+const NAME: &str = "kafka-features-operator";
+
+/// How the operator runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Settings {
+    /// The one namespace whose resources are looked after; `None`: all.
+    pub namespace: Option<String>,
+    /// How long resources rest between passes.
+    pub pace: Pace,
+    /// How long the Kafka client waits.
+    pub kafka: Timeouts,
+}
+
+/// Why a pass broke off. Whatever the cluster has to do with is no error but a decision.
+#[derive(Debug, thiserror::Error)]
+enum Error {
+    /// The API server refused something, or could not be asked.
+    #[error("the API server could not {doing}: {source}")]
+    Api {
+        doing: &'static str,
+        #[source]
+        source: kube::Error,
+    },
+    /// The API server fell silent.
+    #[error("the API server did not answer within {} s, asked to {doing}", API_PATIENCE.as_secs())]
+    Silent { doing: &'static str },
+    /// The watch has ended.
+    #[error("the operator is shutting down")]
+    ShuttingDown,
+}
+
+/// How long the API server may take for one answer: a connection that has gone dead must not hold a resource for ever.
+const API_PATIENCE: Duration = Duration::from_secs(30);
+
+/// Waits for an answer of the API server.
+async fn in_time<T>(
+    doing: &'static str,
+    answer: impl Future<Output = Result<T, kube::Error>>,
+) -> Result<T, Error> {
+    match tokio::time::timeout(API_PATIENCE, answer).await {
+        Ok(answer) => answer.map_err(|source| Error::Api { doing, source }),
+        Err(_) => Err(Error::Silent { doing }),
+    }
+}
+
+/// A resource as the watch gives it: one that can't be read must not stop the others.
+type Watched = DeserializeGuard<KafkaFeatures>;
+
+/// What passes share.
+struct Context {
+    client: Client,
+    settings: Settings,
+    reporter: Reporter,
+    resources: Store<Watched>,
+    /// Ready once the store holds every resource; false where it never will. Shared, since the store itself wakes only
+    /// one of several that wait for it.
+    complete: Shared<BoxFuture<'static, bool>>,
+    rests: Rests,
+}
+
+/// Looks after all resources until `shutdown` is ready and the passes under way have ended.
+pub async fn run(client: Client, settings: Settings, shutdown: impl Future<Output = ()> + Send + 'static) {
+    let shutdown = shutdown.boxed().shared();
+    tokio::select! {
+        () = shutdown.clone() => return,
+        () = wait_for_definition(&client, &settings) => {}
+    }
+    let (resources, writer) = reflector::store();
+    let complete = {
+        let resources = resources.clone();
+        async move { resources.wait_until_ready().await.is_ok() }.boxed().shared()
+    };
+    let context = Arc::new(Context {
+        complete,
+        client: client.clone(),
+        reporter: Reporter { controller: NAME.to_owned(), instance: None },
+        resources,
+        rests: Rests::new(settings.pace),
+        settings: settings.clone(),
+    });
+    // A watch of our own beside the controller's: it tells of resources that go, too, and only after the store that
+    // claims are read from knows it, so that nobody is woken to find things as they were.
+    let waking = Arc::clone(&context);
+    let touches = watcher(api(&client, &settings), watcher::Config::default())
+        .default_backoff()
+        .reflect(writer)
+        .touched_objects()
+        .filter_map(move |touched| {
+            let woken = touched.is_ok_and(|touched| wake_rivals(&waking, &touched));
+            std::future::ready(woken.then_some(()))
+        });
+    Controller::new(api(&client, &settings), watcher::Config::default())
+        .reconcile_all_on(touches)
+        .graceful_shutdown_on(shutdown)
+        .run(reconcile, retry, context)
+        .for_each(|result| {
+            if let Err(controller::Error::QueueError(error)) = result {
+                tracing::warn!(%error, "resources can't be watched, trying again");
+            }
+            std::future::ready(())
+        })
+        .await;
+}
+
+fn api(client: &Client, settings: &Settings) -> Api<Watched> {
+    match &settings.namespace {
+        Some(namespace) => Api::namespaced(client.clone(), namespace),
+        None => Api::all(client.clone()),
+    }
+}
+
+/// Waits until the API server knows the resource's kind. The operator and the definition may be installed in any
+/// order, and the definition may come by other hands.
+async fn wait_for_definition(client: &Client, settings: &Settings) {
+    let one = ListParams::default().limit(1);
+    while let Err(error) = api(client, settings).list(&one).await {
+        tracing::warn!(%error, "KafkaFeatures can't be listed; is the CustomResourceDefinition installed? Trying again");
+        tokio::time::sleep(settings.pace.soon).await;
+    }
+}
+
+/// Ends the rests of resources that may be waiting for the touched one to let go of a feature, and says whether there
+/// are any.
+fn wake_rivals(context: &Context, touched: &Watched) -> bool {
+    let resources = context.resources.state();
+    context.rests.keep(|uid| resources.iter().any(|resource| resource.uid().as_deref() == Some(uid)));
+    let mut woken = false;
+    for rival in resources.iter().filter(|rival| rival.uid() != touched.uid() && is_in_conflict(rival)) {
+        context.rests.wake(&rival.uid().unwrap_or_default());
+        woken = true;
+    }
+    woken
+}
+
+fn is_in_conflict(resource: &Watched) -> bool {
+    let status = resource.0.as_ref().ok().and_then(|resource| resource.status.as_ref());
+    let reason = conditions::reason(State::Stalled(Stall::Conflict));
+    status.is_some_and(|status| status.conditions.iter().any(|c| c.type_ == STALLED && c.reason == reason))
+}
+
+async fn reconcile(watched: Arc<Watched>, context: Arc<Context>) -> Result<Action, Error> {
+    let uid = watched.uid().unwrap_or_default();
+    if let Some(left) = context.rests.left(&uid, watched.meta().generation) {
+        return Ok(Action::requeue(left));
+    }
+    if !context.complete.clone().await {
+        return Err(Error::ShuttingDown);
+    }
+    let namespace = watched.namespace().unwrap_or_default();
+    let Some((generation, recheck)) = pass::pass(&context, &namespace, &watched.name_any()).await? else {
+        return Ok(Action::await_change());
+    };
+    Ok(Action::requeue(context.rests.begin(&uid, generation, recheck, Timestamp::now())))
+}
+
+/// A pass that broke off is made again after a rest of its own, longer each time.
+fn retry(watched: Arc<Watched>, error: &Error, context: Arc<Context>) -> Action {
+    let uid = watched.uid().unwrap_or_default();
+    let rest = context.rests.begin(&uid, watched.meta().generation, Recheck::Backoff, Timestamp::now());
+    tracing::warn!(resource = resource::full_name(watched.as_ref()), %error, ?rest, "a pass broke off, trying again");
+    Action::requeue(rest)
+}

@@ -1,0 +1,120 @@
+//! One pass over one resource: observe, decide, act, report. Reads the resource anew, so that what an earlier pass
+//! wrote is seen, and writes its status at most once.
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::Resource as _;
+use kube::api::{Api, DynamicObject, Patch, PatchParams};
+use kube::core::ApiResource;
+use kube::runtime::events::Recorder;
+use serde_json::json;
+
+use super::act::{Outcome, act};
+use super::cluster::Cluster;
+use super::resource::{Resource, seniority};
+use super::{Context, Error, NAME, claims, in_time, report};
+use crate::api::KafkaFeatures;
+use crate::features::catalog::Catalog;
+use crate::features::decide::{Decision, Recheck, Situation, Spec};
+use crate::kafka::{self, Address, Endpoints};
+
+/// Makes one pass, and says when the next is due; `None` where the resource is gone.
+pub(super) async fn pass(
+    context: &Context,
+    namespace: &str,
+    name: &str,
+) -> Result<Option<(Option<i64>, Recheck)>, Error> {
+    let kind = ApiResource::erase::<KafkaFeatures>(&());
+    let api: Api<DynamicObject> = Api::namespaced_with(context.client.clone(), namespace, &kind);
+    let object = in_time("read the resource", api.get_opt(name)).await?;
+    let Some(object) = object.filter(|object| object.metadata.deletion_timestamp.is_none()) else {
+        return Ok(None);
+    };
+    let resource = Resource::read(&object);
+    let outcome = match declared(context, &resource) {
+        Ok((spec, cluster)) => observe_and_act(context, &resource, &spec, &cluster).await,
+        Err(message) => {
+            let decision = Decision::invalid_spec(&resource.remembered(), message);
+            Outcome { decision, accepted: None }
+        }
+    };
+    write(context, &api, &resource, &outcome).await?;
+    Ok(Some((resource.metadata.generation, outcome.decision.recheck)))
+}
+
+/// What the resource declares, and the cluster it declares it of.
+fn declared(context: &Context, resource: &Resource) -> Result<(Spec, kafka::Client), String> {
+    let spec = resource.spec.as_ref().map_err(|error| format!("The spec can't be read: {error}"))?;
+    let declared = spec.declared().map_err(|error| error.to_string())?;
+    let endpoints = Endpoints {
+        brokers: addresses(&spec.cluster.bootstrap_servers)?,
+        controllers: addresses(&spec.cluster.bootstrap_controllers)?,
+    };
+    Ok((declared, kafka::Client::new(endpoints, context.settings.kafka)))
+}
+
+fn addresses(texts: &[String]) -> Result<Vec<Address>, String> {
+    texts.iter().map(|text| text.parse::<Address>().map_err(|error| error.to_string())).collect()
+}
+
+async fn observe_and_act(
+    context: &Context,
+    resource: &Resource,
+    spec: &Spec,
+    cluster: &impl Cluster,
+) -> Outcome {
+    let observed = cluster.observe().await;
+    let claims = match &observed {
+        Ok(observed) => {
+            let resources = context.resources.state();
+            claims::of_others(&resources, resource.metadata.uid.as_deref(), &observed.cluster_id)
+        }
+        Err(_) => Vec::new(),
+    };
+    let situation = Situation {
+        catalog: Catalog::kafka(),
+        spec,
+        seniority: &seniority(&resource.metadata),
+        claims: &claims,
+        remembered: &resource.remembered(),
+        observed: observed.as_ref(),
+        refusal: None,
+        now: Timestamp::now(),
+    };
+    act(cluster, situation).await
+}
+
+/// Writes what changed, and tells of it. The status goes by server-side apply, so that what others keep in it stays.
+async fn write(
+    context: &Context,
+    api: &Api<DynamicObject>,
+    resource: &Resource,
+    outcome: &Outcome,
+) -> Result<(), Error> {
+    let before = &resource.status;
+    let now = Time(Timestamp::now());
+    let after = report::status(outcome, before, resource.metadata.generation, &now);
+    if after == *before {
+        return Ok(());
+    }
+    let name = resource.metadata.name.clone().unwrap_or_default();
+    let patch = json!({
+        "apiVersion": KafkaFeatures::api_version(&()),
+        "kind": KafkaFeatures::kind(&()),
+        // a resource of the same name that came in between is another
+        "metadata": { "name": name, "uid": resource.metadata.uid },
+        "status": after,
+    });
+    let params = PatchParams::apply(NAME).force();
+    in_time("write the status", api.patch_status(&name, &params, &Patch::Apply(&patch))).await?;
+    for event in report::events(outcome, before) {
+        tracing::info!(reason = event.reason, "{}", event.note.as_deref().unwrap_or_default());
+        // a recorder of its own for each: one that remembers would repeat the first note under the same reason
+        let recorder = Recorder::new(context.client.clone(), context.reporter.clone());
+        let published = in_time("take an event", recorder.publish(&event, &resource.reference)).await;
+        if let Err(error) = published {
+            tracing::warn!(%error, reason = event.reason, "an event could not be published");
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,263 @@
+//! Where the operator plays: an API server with the definition installed, and the operator beside it, with short rests.
+
+#![allow(unreachable_pub, missing_docs)]
+
+use std::time::{Duration, Instant};
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kafka_features_operator::api::KafkaFeatures;
+use kafka_features_operator::controller::{Pace, Settings, run};
+use kube::Client;
+use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
+use kube::core::ApiResource;
+use kube::runtime::wait::{await_condition, conditions};
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use crate::testbed::ApiServer;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+/// The rest between two passes.
+pub const REST: Duration = Duration::from_millis(500);
+const PACE: Pace = Pace { soon: REST, slow: REST, first_retry: REST, longest_retry: REST };
+
+fn definition() -> CustomResourceDefinition {
+    serde_saphyr::from_str(include_str!("../../crds/kafkafeatures.dev_kafkafeatures.yaml")).unwrap()
+}
+
+pub struct Stage {
+    server: ApiServer,
+    client: Client,
+    shutdown: Option<oneshot::Sender<()>>,
+    operator: Option<JoinHandle<()>>,
+}
+
+/// A resource's status.
+#[derive(Clone, Debug)]
+pub struct Status(pub Value);
+
+impl Status {
+    fn condition(&self, kind: &str) -> &Value {
+        let conditions = self.0["conditions"].as_array().unwrap();
+        conditions.iter().find(|condition| condition["type"] == kind).unwrap_or(&Value::Null)
+    }
+
+    pub fn is(&self, kind: &str) -> &str {
+        self.condition(kind)["status"].as_str().unwrap_or("absent")
+    }
+
+    pub fn reason(&self, kind: &str) -> &str {
+        self.condition(kind)["reason"].as_str().unwrap_or_default()
+    }
+
+    pub fn message(&self, kind: &str) -> &str {
+        self.condition(kind)["message"].as_str().unwrap_or_default()
+    }
+
+    /// The nodes that hold a feature up: id, supported range, needed level.
+    pub fn blockers(&self, feature: &str) -> Vec<(i64, &str, i64)> {
+        let blockers = self.0["blockers"].as_array().into_iter().flatten();
+        let of = blockers.filter(|blocker| blocker["feature"] == feature);
+        let told = |blocker: &'_ Value| (blocker["nodeId"].as_i64(), blocker["needed"].as_i64());
+        of.map(|blocker| {
+            let (node, needed) = told(blocker);
+            (node.unwrap(), blocker["supported"].as_str().unwrap_or_default(), needed.unwrap())
+        })
+        .collect()
+    }
+
+    pub fn feature(&self, name: &str) -> &Value {
+        let features = self.0["features"].as_array().unwrap();
+        features.iter().find(|feature| feature["name"] == name).unwrap_or(&Value::Null)
+    }
+}
+
+impl Stage {
+    pub async fn set() -> Self {
+        Self::set_with(PACE).await
+    }
+
+    pub async fn set_with(pace: Pace) -> Self {
+        let stage = Self::bare_with(pace).await;
+        stage.install().await;
+        stage
+    }
+
+    /// With a definition that takes anything, as one of a later version might.
+    pub async fn set_without_rules() -> Self {
+        let stage = Self::bare().await;
+        let mut definition = definition();
+        for version in &mut definition.spec.versions {
+            let schema = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
+            version.schema = serde_json::from_value(json!({ "openAPIV3Schema": schema })).unwrap();
+        }
+        stage.install_definition(definition).await;
+        stage
+    }
+
+    /// Without the definition.
+    pub async fn bare() -> Self {
+        Self::bare_with(PACE).await
+    }
+
+    async fn bare_with(pace: Pace) -> Self {
+        let mut stage = Self::without_operator().await;
+        let (shutdown, ended) = oneshot::channel::<()>();
+        let settings = Settings { pace, ..Settings::default() };
+        stage.operator = Some(tokio::spawn(run(stage.client.clone(), settings, async move {
+            let _ = ended.await;
+        })));
+        stage.shutdown = Some(shutdown);
+        stage
+    }
+
+    /// An API server and nothing else.
+    pub async fn without_operator() -> Self {
+        // what the operator says is shown with a test that fails
+        let filter = tracing_subscriber::EnvFilter::new("kafka_features_operator=debug,kube_runtime=info");
+        let _ =
+            tracing_subscriber::fmt().with_env_filter(filter).with_test_writer().with_ansi(false).try_init();
+        let server = ApiServer::start().await;
+        let client = server.client().await;
+        Self { server, client, shutdown: None, operator: None }
+    }
+
+    pub fn kubeconfig(&self) -> std::path::PathBuf {
+        self.server.kubeconfig()
+    }
+
+    /// Installs the definition.
+    pub async fn install(&self) {
+        self.install_definition(definition()).await;
+    }
+
+    async fn install_definition(&self, definition: CustomResourceDefinition) {
+        let definitions: Api<CustomResourceDefinition> = Api::all(self.client.clone());
+        definitions.create(&PostParams::default(), &definition).await.unwrap();
+        let name = "kafkafeatures.kafkafeatures.dev";
+        await_condition(definitions, name, conditions::is_crd_established()).await.unwrap();
+    }
+
+    /// Ends the operator as SIGTERM would.
+    pub async fn end(mut self) {
+        self.shutdown.take().unwrap().send(()).unwrap();
+        let operator = self.operator.take().unwrap();
+        tokio::time::timeout(PATIENCE, operator).await.expect("the operator ends").unwrap();
+    }
+
+    fn resources(&self) -> Api<DynamicObject> {
+        let kind = ApiResource::erase::<KafkaFeatures>(&());
+        Api::namespaced_with(self.client.clone(), "default", &kind)
+    }
+
+    /// Creates or changes a resource.
+    pub async fn apply(&self, name: &str, spec: Value) {
+        let object = json!({
+            "apiVersion": "kafkafeatures.dev/v1alpha1",
+            "kind": "KafkaFeatures",
+            "metadata": { "name": name },
+            "spec": spec,
+        });
+        let params = PatchParams::apply("test").force();
+        self.resources().patch(name, &params, &Patch::Apply(&object)).await.unwrap();
+    }
+
+    /// Adds a condition of another manager to a status.
+    pub async fn add_foreign_condition(&self, name: &str) {
+        let condition = json!({
+            "type": "Foreign",
+            "status": "True",
+            "reason": "SomeoneElse",
+            "message": "",
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+        });
+        let object = json!({
+            "apiVersion": "kafkafeatures.dev/v1alpha1",
+            "kind": "KafkaFeatures",
+            "metadata": { "name": name },
+            "status": { "conditions": [condition] },
+        });
+        let params = PatchParams::apply("someone-else");
+        self.resources().patch_status(name, &params, &Patch::Apply(&object)).await.unwrap();
+    }
+
+    pub async fn delete(&self, name: &str) {
+        self.resources().delete(name, &kube::api::DeleteParams::default()).await.unwrap();
+    }
+
+    pub async fn get(&self, name: &str) -> DynamicObject {
+        self.resources().get(name).await.unwrap()
+    }
+
+    pub async fn version_of(&self, name: &str) -> Option<String> {
+        self.get(name).await.metadata.resource_version
+    }
+
+    /// Waits until a condition has a status, or a reason, for the newest generation of the spec.
+    pub async fn wait_for(&self, name: &str, condition: &str, wanted: &str) -> Status {
+        self.wait_until(name, |status| status.is(condition) == wanted || status.reason(condition) == wanted)
+            .await
+    }
+
+    /// Waits until the status of the newest generation of the spec is as wanted.
+    pub async fn wait_until(&self, name: &str, wanted: impl Fn(&Status) -> bool) -> Status {
+        let begun = Instant::now();
+        loop {
+            let object = self.get(name).await;
+            let status = Status(object.data["status"].clone());
+            let current = status.0["observedGeneration"] == json!(object.metadata.generation);
+            if current && wanted(&status) {
+                return status;
+            }
+            assert!(begun.elapsed() < PATIENCE, "{name} never came to be as wanted: {:#}", status.0);
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
+
+    /// Waits until something outside is so.
+    pub async fn until(&self, so: impl Fn() -> bool) {
+        let begun = Instant::now();
+        while !tokio::task::block_in_place(&so) {
+            assert!(begun.elapsed() < PATIENCE, "it never came to be so");
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
+
+    /// Lets so many rests go by.
+    pub async fn let_pass(&self, rests: u32) {
+        tokio::time::sleep(REST * rests).await;
+    }
+
+    /// How many requests about resources and events the API server has seen that were to change something.
+    pub fn writes(&self) -> usize {
+        self.requests(|verb| !["get", "list", "watch"].contains(&verb))
+    }
+
+    /// How often resources were read by name.
+    pub fn reads(&self) -> usize {
+        self.requests(|verb| verb == "get")
+    }
+
+    fn requests(&self, verb: impl Fn(&str) -> bool) -> usize {
+        let asked = |event: &&Value| {
+            let resource = event["objectRef"]["resource"].as_str().unwrap_or_default();
+            ["kafkafeatures", "events"].contains(&resource)
+                && verb(event["verb"].as_str().unwrap_or_default())
+        };
+        self.server.audit().iter().filter(asked).count()
+    }
+
+    /// The reasons of all events about a resource, oldest first.
+    pub async fn events(&self, name: &str) -> Vec<(String, String)> {
+        let events: Api<k8s_openapi::api::events::v1::Event> =
+            Api::namespaced(self.client.clone(), "default");
+        let mut events = events.list(&kube::api::ListParams::default()).await.unwrap().items;
+        events.retain(|event| event.regarding.as_ref().and_then(|of| of.name.as_deref()) == Some(name));
+        events.sort_by_key(|event| event.event_time.as_ref().map(|time| time.0));
+        let told = |event: &k8s_openapi::api::events::v1::Event| {
+            (event.reason.clone().unwrap_or_default(), event.note.clone().unwrap_or_default())
+        };
+        events.iter().map(told).collect()
+    }
+}
