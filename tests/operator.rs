@@ -177,7 +177,13 @@ async fn a_half_rolled_cluster_waits_for_every_old_node_by_name_and_goes_on_by_i
     assert_eq!(kafka.finalized()["metadata.version"], "4.0-IV3");
 
     kafka.restart(2, Some("4.4.0"));
-    stage.wait_for("kafka", "Ready", "True").await;
+    // eligible leader replicas are held for as long as a broker can't say whether it has overrides that would go
+    stage
+        .wait_until("kafka", |status| {
+            let replicas = &status.feature("eligible.leader.replicas.version")["state"];
+            status.is("Ready") == "True" && replicas == "AtTarget"
+        })
+        .await;
     assert_eq!(kafka.finalized(), of_4_4());
     stage.end().await;
 }
