@@ -121,7 +121,7 @@ pub struct Blocker {
     pub supported: Option<String>,
     /// The level that it would have to support.
     pub needed: i32,
-    /// Why it blocks: Unsupported, NotRegistered or Ghost.
+    /// Why it blocks: Unsupported, NotRegistered, KraftVersionNotMoved or Ghost.
     pub why: BlockerWhy,
 }
 
@@ -132,6 +132,8 @@ pub enum BlockerWhy {
     Unsupported,
     /// It is a voter that is not registered.
     NotRegistered,
+    /// It is a controller of Kafka before 4.1, which claims to support a kraft.version and does not move it.
+    KraftVersionNotMoved,
     /// It is a registered controller that is neither voter nor observer.
     Ghost,
 }

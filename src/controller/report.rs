@@ -102,6 +102,7 @@ fn blocker(blocker: &decide::Blocker) -> api::Blocker {
         why: match blocker.why {
             decide::BlockerWhy::Unsupported => api::BlockerWhy::Unsupported,
             decide::BlockerWhy::NotRegistered => api::BlockerWhy::NotRegistered,
+            decide::BlockerWhy::KraftVersionNotMoved => api::BlockerWhy::KraftVersionNotMoved,
             decide::BlockerWhy::Ghost => api::BlockerWhy::Ghost,
         },
     }

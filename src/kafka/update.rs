@@ -9,10 +9,9 @@ use kafka_protocol::protocol::StrBytes;
 
 use super::Endpoints;
 use super::bootstrap::{Entry, enter};
-use super::connection::{Connection, milliseconds};
+use super::connection::milliseconds;
 use super::error::{Cause, EndpointKind, Error, active_controller_in};
 use super::pass::Pass;
-use crate::features::FeatureName;
 use crate::features::catalog::Catalog;
 use crate::features::observed::{ClusterId, NodeId};
 use crate::features::plan::{Direction, Request};
@@ -109,17 +108,6 @@ async fn open_controller(from: &Entry, id: NodeId, pass: &Pass) -> Result<Entry,
     }
 }
 
-/// Whether the node's Kafka really moves `kraft.version`. Seen: 3.9 answers with success and only writes down the
-/// level, while the quorum stays as it is; 4.0 answers with success and does nothing.
-fn moves_kraft_version(connection: &Connection) -> bool {
-    let supported = connection.features().supported.get(FeatureName::METADATA_VERSION);
-    let first = Catalog::kafka().software().iter().find(|software| software.release == "4.1");
-    match (supported, first.and_then(|software| software.supported.get(FeatureName::METADATA_VERSION))) {
-        (Some(supported), Some(first)) => supported.max >= first.max,
-        _ => false,
-    }
-}
-
 async fn send(
     entry: &mut Entry,
     cluster: &ClusterId,
@@ -129,7 +117,8 @@ async fn send(
 ) -> Result<(), Error> {
     entry.belongs_to(cluster)?;
     let connection = &mut entry.connection;
-    if request.steps.iter().any(|step| step.feature.is_kraft_version()) && !moves_kraft_version(connection) {
+    let moves_kraft_version = || Catalog::kafka().moves_kraft_version(&connection.features().supported);
+    if request.steps.iter().any(|step| step.feature.is_kraft_version()) && !moves_kraft_version() {
         return Err(connection.failed(Cause::KraftVersionNotHonoured));
     }
     connection.version::<UpdateFeaturesRequest>()?;

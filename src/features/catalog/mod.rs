@@ -151,6 +151,14 @@ impl Catalog {
         version.map_or_else(|| level.to_string(), |version| format!("{level} ({})", version.name))
     }
 
+    /// Whether a controller that supports these ranges really moves `kraft.version`: Kafka before 4.1 advertises level
+    /// 1 and reports success, and does not.
+    #[must_use]
+    pub fn moves_kraft_version(&self, supported: &SupportedFeatures) -> bool {
+        let metadata_version = supported.get(FeatureName::METADATA_VERSION);
+        metadata_version.is_some_and(|range| range.max >= Level(table::MOVES_KRAFT_VERSION))
+    }
+
     /// Whether the catalog knows a feature's name.
     #[must_use]
     pub fn knows(&self, feature: &FeatureName) -> bool {

@@ -82,6 +82,11 @@ const fn share(max: i16) -> RangeRow {
     (FeatureName::SHARE_VERSION, 0, max)
 }
 
+/// The lowest `metadata.version` that software must support for its controllers to move `kraft.version`. Seen: a 3.9
+/// controller answers with success and only writes the level down, while the quorum stays static; 4.0 answers with
+/// success and does nothing; 4.1 and later move it. All of them advertise 0 to 1.
+pub(super) const MOVES_KRAFT_VERSION: i16 = 26;
+
 /// What each release of the Kafka software supports, by its first two numbers, without unstable levels.
 pub(super) const SOFTWARE: &[(&str, &[RangeRow])] = &[
     ("3.7", &[metadata(1, 19)]),

@@ -16,6 +16,8 @@ pub enum BlockerWhy {
     Unsupported,
     /// It is a voter that the active controller holds no registration of.
     NotRegistered,
+    /// It is a controller that claims to support a `kraft.version` and does not move it.
+    KraftVersionNotMoved,
     /// It is a ghost: a registered controller that is neither voter nor observer.
     Ghost,
 }
@@ -65,9 +67,23 @@ impl Blocker {
 
 /// Every node that is known not to support a level of the plan, downgrades included: Kafka asks the same of them.
 ///
-/// A node that is known not to be registered is left out, since Kafka does not ask it either.
-pub(super) fn against(plan: &Plan, observed: &Observed) -> Vec<Blocker> {
+/// A node that is known not to be registered is left out, since Kafka does not ask it either. A controller that only
+/// pretends to move `kraft.version` blocks that step once its turn has come, and not the steps before it.
+pub(super) fn against(catalog: &Catalog, plan: &Plan, observed: &Observed) -> Vec<Blocker> {
     let mut blockers = Vec::new();
+    let first = plan.requests.first().into_iter().flat_map(|request| &request.steps);
+    if let Some(step) = first.filter(|step| step.feature.is_kraft_version()).last() {
+        for node in observed.nodes.values().filter(|node| node.roles.controller) {
+            if node.supported.value().is_some_and(|supported| !catalog.moves_kraft_version(supported)) {
+                let range = node.range(&step.feature);
+                let why = BlockerWhy::KraftVersionNotMoved;
+                blockers.push(Blocker { why, ..Blocker::of(node, &step.feature, range, step.to) });
+            }
+        }
+        if !blockers.is_empty() {
+            return blockers;
+        }
+    }
     for node in observed.nodes.values().filter(|node| node.registered != Known::Yes(false)) {
         for step in plan.requests.iter().flat_map(|request| &request.steps) {
             let Some(range) = node.range(&step.feature) else { continue };
@@ -180,6 +196,9 @@ impl InWords<'_> {
         let feature = &blocker.feature;
         let needed = self.catalog.level_text(feature, blocker.needed);
         match (blocker.why, blocker.supported) {
+            (BlockerWhy::KraftVersionNotMoved, _) => {
+                f.write_str("says that it supports kraft.version 1, but Kafka before 4.1 does not move it")
+            }
             (BlockerWhy::NotRegistered, _) => write!(f, "has not registered ({feature} {needed} is needed)"),
             (_, Some(range)) if range == LevelRange::ABSENT => {
                 write!(f, "does not know {feature}, of which {needed} is needed")

@@ -122,7 +122,7 @@ fn judge_way(situation: &Situation<'_>, observed: &Observed, target: &Target) ->
         return reached(situation.catalog, plan);
     };
 
-    let blockers = blockers::against(&plan, observed);
+    let blockers = blockers::against(situation.catalog, &plan, observed);
     if spec.mode == Mode::Plan {
         let steps: usize = plan.requests.iter().map(|request| request.steps.len()).sum();
         let message = format!("{steps} steps are planned and, since spec.mode is Plan, not carried out.");

@@ -173,3 +173,27 @@ fn a_ghost_whose_range_is_known_needs_no_refusal() {
     scene.add(Node { supported: Known::Yes(software("4.3")), ..ghost(5) });
     assert_eq!(stalled(&scene.decide()), Some(Stall::GhostController));
 }
+
+#[test]
+fn controllers_that_only_pretend_to_move_kraft_version_block_that_step_and_nothing_before_it() {
+    let mut scene = scene();
+    scene.spec.target = TargetSpec::Release("4.0".into());
+    scene.spec.allow_one_way.insert(feature("kraft.version"));
+    for id in 1..=3 {
+        scene.node(id).supported = Known::Yes(software("4.0"));
+    }
+    let sent_first = sent(&scene.decide());
+    assert!(sent_first.contains(&("metadata.version".to_owned(), 25)), "{sent_first:?}");
+
+    let levels = [("metadata.version", 25), ("group.version", 1), ("transaction.version", 2)];
+    let mut scene = scene.finalized(&levels);
+    let decision = scene.decide();
+    assert_eq!((decision.state, decision.next.clone()), (State::WaitingForNodes, None));
+    assert_eq!(blocking(&decision).iter().map(|b| b.0).collect::<Vec<_>>(), [1, 2, 3]);
+    has_all(&decision.message, &["broker and controller 1", "Kafka before 4.1 does not move it"]);
+
+    for id in 1..=3 {
+        scene.node(id).supported = Known::Yes(software("4.1"));
+    }
+    assert_eq!(sent(&scene.decide()), [("kraft.version".to_owned(), 1)]);
+}
