@@ -256,7 +256,7 @@ async fn a_resource_in_trouble_is_told_so_and_stops_no_other() {
         "{status:?}"
     );
     let status = stage.wait_for("odd", "Stalled", "InvalidSpec").await;
-    assert!(status.message("Stalled").contains("\"kafka\" is no address"), "{status:?}");
+    assert!(status.message("Stalled").contains("\"kafka\" has no port; write host:port"), "{status:?}");
     let status = stage.wait_for("alone", "Ready", "ClusterUnreachable").await;
     assert_eq!((status.is("Ready"), status.is("Reconciling")), ("False", "True"));
     assert!(
