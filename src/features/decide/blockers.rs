@@ -71,8 +71,8 @@ impl Blocker {
 /// pretends to move `kraft.version` blocks that step once its turn has come, and not the steps before it.
 pub(super) fn against(catalog: &Catalog, plan: &Plan, observed: &Observed) -> Vec<Blocker> {
     let mut blockers = Vec::new();
-    let first = plan.requests.first().into_iter().flat_map(|request| &request.steps);
-    if let Some(step) = first.filter(|step| step.feature.is_kraft_version()).last() {
+    let mut first = plan.requests.first().into_iter().flat_map(|request| &request.steps);
+    if let Some(step) = first.find(|step| step.feature.is_kraft_version()) {
         for node in observed.nodes.values().filter(|node| node.roles.controller) {
             if node.supported.value().is_some_and(|supported| !catalog.moves_kraft_version(supported)) {
                 let range = node.range(&step.feature);
