@@ -262,8 +262,8 @@ fn blocked(
         }
         (false, true, answer) => {
             format!(
-                "Waiting for nodes to support the target; the cluster says: {}",
-                answer.unwrap_or_default()
+                "Waiting for nodes to support the target; the cluster says: {}.",
+                answer.unwrap_or_default().trim_end_matches('.')
             )
         }
     };
