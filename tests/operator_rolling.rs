@@ -214,7 +214,7 @@ async fn a_controller_killed_in_mid_change_makes_no_level_move_twice() {
     let moved = recorded(&kafka, 4).split_off(formatted);
     assert_eq!(sorted(moved.iter().map(|(feature, _)| &feature[..])), TOGETHER);
 
-    // and down again, at moments spread over the time that a change takes
+    // down, up and down again, the controller killed at moments spread over the time that a change takes
     for (round, delay) in [10, 40, 80].into_iter().enumerate() {
         let before = recorded(&kafka, 4).len();
         let level = i64::from(round % 2 == 1);
