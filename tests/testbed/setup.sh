@@ -15,7 +15,7 @@ set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 cache=$(realpath -m "${KAFKA_FEATURES_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/kafka-features-operator}")
 deny_version=0.20.2
-demo_kafka=4.4.0
+demo_kafka="4.0.2 4.4.0"
 
 say() { printf 'setup: %s\n' "$*" >&2; }
 fail() { say "$*"; exit 1; }
@@ -100,7 +100,7 @@ need setpriv util-linux
 case ${1:-all} in
   kubernetes) need_kubernetes; kubernetes ;;
   kafka) shift; need_java; kafka "$@" ;;
-  demo) need_cargo; need_kubernetes; need_java; kubernetes; kafka "$demo_kafka" ;;
+  demo) need_cargo; need_kubernetes; need_java; kubernetes; kafka $demo_kafka ;;
   all) need_cargo; need_kubernetes; need_java; kubernetes; kafka $(ls "$here/kafka") ;;
   deny) need_cargo; make_part "$cache/cargo-deny-$deny_version" make_deny ;;
   path)

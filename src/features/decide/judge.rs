@@ -10,7 +10,7 @@ use super::state::{Stall, State};
 use super::{Failure, Situation, claims, soak, words};
 use crate::features::FeatureName;
 use crate::features::catalog::Catalog;
-use crate::features::observed::{Known, Observed};
+use crate::features::observed::{Known, Observed, Quorum};
 use crate::features::plan::{Batching, Direction, Plan, PlanError, PlanInput, Request, Step, plan};
 use crate::features::target::{Target, TargetError};
 
@@ -88,11 +88,11 @@ fn judge_way(situation: &Situation<'_>, observed: &Observed, target: &Target) ->
     {
         return Verdict::stalled(Stall::Conflict, message);
     }
-    if let Known::Yes(quorum) = &observed.quorum
-        && quorum.leader.is_none()
-    {
-        let message = "The controller quorum has no leader, so nothing can be changed; it goes on by itself once \
-                       a majority of the voters is back.";
+    if let Known::Yes(Quorum { leader: Known::No(why), .. }) = &observed.quorum {
+        let message = format!(
+            "The controllers have no leader that could be asked, so nothing is sent: {why}. It goes on by itself \
+             once a majority of the voters is back."
+        );
         return Verdict {
             soak: situation.remembered.soak.clone(),
             ..Verdict::new(State::QuorumUnavailable, message)
@@ -272,8 +272,8 @@ fn blocked(
         }
         (false, true, answer) => {
             format!(
-                "Waiting for nodes to support the target; the cluster says: {}",
-                answer.unwrap_or_default()
+                "Waiting for nodes to support the target; the cluster says: {}.",
+                answer.unwrap_or_default().trim_end_matches('.')
             )
         }
     };

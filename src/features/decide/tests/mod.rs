@@ -147,10 +147,11 @@ fn a_cluster_that_can_not_be_reached_keeps_what_was_seen_of_it() {
 fn nothing_is_sent_while_the_quorum_has_no_leader() {
     let mut scene = scene();
     let Known::Yes(quorum) = &mut scene.observed().quorum else { panic!() };
-    quorum.leader = None;
+    quorum.leader = Known::No("the active controller 1 can't be asked".into());
     let decision = scene.decide();
     assert_eq!((decision.state, decision.next), (State::QuorumUnavailable, None));
     assert_eq!(decision.recheck, Recheck::Backoff);
+    has_all(&decision.message, &["the active controller 1 can't be asked", "goes on by itself"]);
 }
 
 #[test]

@@ -168,10 +168,15 @@ fn all_ghosts_are_named_when_one_is_held_against_the_change() {
 }
 
 #[test]
-fn a_ghost_whose_range_is_known_needs_no_refusal() {
+fn a_controller_that_answers_is_no_ghost_though_a_new_leader_does_not_list_it_yet() {
     let mut scene = scene();
     scene.add(Node { supported: Known::Yes(software("4.3")), ..ghost(5) });
-    assert_eq!(stalled(&scene.decide()), Some(Stall::GhostController));
+    let decision = scene.decide();
+    assert_eq!(decision.state, State::WaitingForNodes);
+    has_all(&decision.message, &["controller 5 supports metadata.version 7-30"]);
+    scene.node(5).supported = Known::Yes(software("4.4"));
+    let text = UNSUPPORTED.replace("Broker 4", "Controller 5");
+    assert_eq!(scene.refused(RefusalKind::Levels, &text).decide().state, State::WaitingForNodes);
 }
 
 #[test]
