@@ -47,7 +47,8 @@ pub(super) async fn observe(endpoints: &Endpoints, pass: &Pass) -> Result<Observ
         quorum,
     };
     let drafts: BTreeMap<_, _> = members.ids().into_iter().map(|id| (id, members.addresses(id))).collect();
-    let answers = nodes::ask_all(&drafts, &cluster_id, pass).await?;
+    let mut answers = nodes::ask_all(&drafts, &cluster_id, pass).await?;
+    identify_by_number(&mut answers, &members, &endpoints.controllers, pass).await;
 
     let leader = members.quorum.as_ref().ok().and_then(|view| view.quorum.leader.value().copied());
     said.extend(
@@ -70,6 +71,31 @@ pub(super) async fn observe(endpoints: &Endpoints, pass: &Pass) -> Result<Observ
     })
 }
 
+/// Below `metadata.version` 15 controllers tell nobody their ids. If as many addresses of controllers were given as there
+/// are voters, and all answer, then every voter supports at least what these have in common.
+async fn identify_by_number(
+    answers: &mut BTreeMap<NodeId, Answer>,
+    members: &Members,
+    addresses: &[Address],
+    pass: &Pass,
+) {
+    let (Err(_), Ok(view)) = (&members.controllers, &members.quorum) else { return };
+    let distinct: BTreeSet<&Address> = addresses.iter().collect();
+    let voters = &view.quorum.voters;
+    let unknown = |id: &&NodeId| answers.get(id).is_some_and(|answer| answer.supported.value().is_none());
+    let unknown: Vec<NodeId> = voters.iter().filter(unknown).copied().collect();
+    if unknown.is_empty() || distinct.len() < voters.len() {
+        return;
+    }
+    let Some(common) = nodes::common_features(addresses, pass).await else { return };
+    for id in unknown {
+        if let Some(answer) = answers.get_mut(&id) {
+            answer.supported = Known::Yes(common.supported.clone());
+            answer.lists_all_features = common.complete;
+        }
+    }
+}
+
 /// A way in, or why there is none.
 type Way = Result<Entry, String>;
 
@@ -78,7 +104,7 @@ fn settle(
     brokers: Option<Result<Entry, Error>>,
     controllers: Option<Result<Entry, Error>>,
 ) -> Result<(Way, Way), Error> {
-    let wrong = |error: &Error| matches!(error.cause(), Cause::WrongKind { .. });
+    let wrong = |error: &Error| matches!(error.cause(), Cause::WrongKind { .. } | Cause::OtherCluster { .. });
     let text = |way: Option<Result<Entry, Error>>, missing: &str| match way {
         Some(way) => way.map_err(|error| error.to_string()),
         None => Err(missing.to_owned()),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use kafka_features_operator::features::observed::{Known, Node, NodeId, Observed, QuorumPlace};
 use kafka_features_operator::kafka::Timeouts;
-use kafka_protocol::messages::describe_configs_response::DescribeConfigsResult;
+use kafka_protocol::messages::describe_configs_response::{DescribeConfigsResult, DescribeConfigsSynonym};
 use kafka_protocol::messages::{ApiKey, BrokerId, DescribeConfigsResponse};
 use kafka_protocol::protocol::StrBytes;
 
@@ -256,18 +256,30 @@ async fn a_node_of_another_cluster_ends_the_pass_with_both_ids() {
 
 #[tokio::test]
 async fn own_values_of_min_insync_replicas_are_told_from_inherited_ones() {
-    let answer_with = |source: i8| {
+    // the sources of a value, the one that counts first: 2 for this broker, 3 for all, 4 from the file, 5 the default
+    let answer_with = |sources: &'static [i8]| {
         move |script: &Script, ask: &Ask| {
             let mut configs = script.configs();
-            configs.results[0].configs[0].config_source = source;
+            let config = &mut configs.results[0].configs[0];
+            config.config_source = sources[0];
+            let synonym = |source: &i8| DescribeConfigsSynonym::default().with_source(*source);
+            config.synonyms = sources.iter().map(synonym).collect();
             (ask.api == ApiKey::DescribeConfigs).then(|| ask.answer(&configs))
         }
     };
-    for (source, own) in [(2, vec![NodeId(1)]), (3, vec![]), (4, vec![]), (5, vec![])] {
-        let node = broker(answer_with(source)).await;
+    let cases: [(&[i8], bool); 6] = [
+        (&[2, 5], true),
+        (&[2, 3, 5], true),
+        (&[4, 5], true),
+        (&[3, 4, 5], false),
+        (&[3, 5], false),
+        (&[5], false),
+    ];
+    for (sources, own) in cases {
+        let node = broker(answer_with(sources)).await;
         let observed = client(&[&node], &[]).observe().await.unwrap();
-        let own: BTreeSet<_> = own.into_iter().collect();
-        assert_eq!(observed.min_insync_overrides, Known::Yes(own), "source {source}");
+        let own: BTreeSet<_> = own.then_some(NodeId(1)).into_iter().collect();
+        assert_eq!(observed.min_insync_overrides, Known::Yes(own), "{sources:?}");
     }
     let hidden = broker(|script, ask| {
         let mut configs = script.configs();

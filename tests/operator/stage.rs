@@ -1,6 +1,7 @@
 //! Where the operator plays: an API server with the definition installed, and the operator beside it, with short rests.
 
-#![allow(unreachable_pub, missing_docs)]
+// each test binary uses its own share
+#![allow(dead_code, unreachable_pub, missing_docs)]
 
 use std::time::{Duration, Instant};
 

@@ -24,7 +24,7 @@ need() { # COMMAND WHAT-TO-INSTALL
 }
 need_java() {
   need mvn "Maven 3.8 or newer"; need java "a Java runtime, 17 to 23"; need javac "a JDK, 17 to 23"
-  local major; major=$(java -version 2>&1 | sed -nE '1s/.*version "([0-9]+).*/\1/p')
+  local major; major=$(java -version 2>&1 | sed -nE 's/.*version "([0-9]+).*/\1/p')
   # the oracle catches the exits of Kafka's tools by a security manager, which Java 24 no longer has
   [ "${major:-0}" -ge 17 ] && [ "$major" -le 23 ] || fail "java is of version ${major:-unknown}: install a JDK, 17 to 23"
 }

@@ -202,3 +202,27 @@ fn controllers_that_only_pretend_to_move_kraft_version_block_that_step_and_nothi
     }
     assert_eq!(sent(&scene.decide()), [("kraft.version".to_owned(), 1)]);
 }
+
+#[test]
+fn a_controller_that_could_not_be_asked_blocks_what_kafka_does_not_check() {
+    // below metadata.version 15 Kafka asks no controller
+    let mut scene = scene().levels(&[("metadata.version", 20)]).finalized(&[("metadata.version", 14)]);
+    scene.node(2).supported = Known::No("nobody told its address".into());
+    let decision = scene.decide();
+    assert_eq!((decision.state, decision.next.clone()), (State::WaitingForNodes, None));
+    assert_eq!(blocking(&decision).iter().map(|b| b.0).collect::<Vec<_>>(), [2]);
+    has_all(&decision.message, &["broker and controller 2", "could not be asked"]);
+    let mut scene = scene.finalized(&[("metadata.version", 15)]);
+    assert_eq!(sent(&scene.decide()), [("metadata.version".to_owned(), 20)]);
+    let observed = scene.observed.as_mut().unwrap();
+    observed.quorum = Known::No("no answer".into());
+    let mut scene = scene.finalized(&[("metadata.version", 14)]);
+    assert_eq!(scene.decide().state, State::QuorumUnavailable);
+
+    // nor does it say whether a controller really moves kraft.version
+    scene = super::fixtures::scene().levels(&[("kraft.version", 1)]).finalized(&[("metadata.version", 33)]);
+    scene.node(3).supported = Known::No("nobody told its address".into());
+    let decision = scene.decide();
+    assert_eq!((decision.state, decision.next.clone()), (State::WaitingForNodes, None));
+    has_all(&decision.message, &["broker and controller 3", "moves kraft.version"]);
+}

@@ -142,7 +142,7 @@ fn a_scene() -> impl Strategy<Value = Scene> {
                 scene.claims.push(Claim { owner: "ns/older".into(), seniority, features });
             }
             if unreachable {
-                scene.observed = Err(Unreachable { not_authorized: false, message: "gone".into() });
+                scene.observed = Err(Unreachable { failure: Failure::NoAnswer, message: "gone".into() });
             }
             scene
         },

@@ -77,7 +77,7 @@ fn a_pause_an_outage_and_a_lost_leader_keep_it() {
         quorum.leader = Known::No("nobody leads".into());
     }
     assert_eq!(scene.decide().soak, begun.soak);
-    scene.observed = Err(Unreachable { not_authorized: false, message: "gone".into() });
+    scene.observed = Err(Unreachable { failure: Failure::NoAnswer, message: "gone".into() });
     assert_eq!(scene.decide().soak, begun.soak);
 }
 
