@@ -4,15 +4,17 @@
 
 SETUP := tests/testbed/setup.sh
 
-# Moves a real Kafka cluster from the levels of 3.9 to those of 4.4 by applying a resource to a real API server.
+# Moves a real Kafka cluster from the levels of 3.9 to those of 4.4 by applying a resource to a real API server, in the
+# middle of a rolling upgrade. With KEEP=1 everything is left up, to look around in, until Ctrl-C.
 demo: require-cargo
 	@$(SETUP) demo
 	@cargo build --locked --quiet --bin kafka-features-operator --example demo
-	@cargo run --locked --quiet --example demo
+	@cargo run --locked --quiet --example demo -- $(if $(KEEP),--keep)
 
-# Everything that CI runs. Long tests run a seeded sample of their cases.
+# Everything that CI runs. Property tests run a sample of their cases, the same each time; SEED=… takes another.
+SEED ?= 1022
 test: setup check
-	cargo test --locked
+	PROPTEST_RNG_SEED=$(SEED) cargo test --locked
 
 # The exhaustive run: every case of every test.
 test-full: setup check

@@ -262,6 +262,38 @@ async fn the_request_that_kafka_half_applies_is_never_sent() {
         .await;
 }
 
+/// A broker's own `min.insync.replicas` from its file no longer counts either: one for the whole cluster, which Kafka
+/// sets, comes before it.
+#[tokio::test]
+async fn a_min_insync_replicas_from_a_brokers_file_is_seen_since_kafka_overrides_it() {
+    let nodes = [NodeSpec::combined(1, "4.4.0")];
+    let properties = ["min.insync.replicas=2"];
+    let cluster =
+        Cluster::of(Kafka::start(&nodes, Quorum::Static, &["--release-version", "4.0"], &properties));
+    let own = |observed: Observed| observed.min_insync_overrides.value().unwrap().len();
+    assert_eq!(own(cluster.observe().await), 1);
+    let broker = cluster.kafka.broker(1);
+    let for_all = [
+        "--bootstrap-server",
+        &broker,
+        "--alter",
+        "--entity-type",
+        "brokers",
+        "--entity-default",
+        "--add-config",
+        "min.insync.replicas=2",
+    ];
+    testbed::Oracle::of("4.4.0").run("kafka-configs", &for_all).ok();
+    for patience in (0..50).rev() {
+        // what is set for all stays as it is
+        if own(cluster.observe().await) == 0 {
+            return;
+        }
+        assert!(patience > 0, "a value for the whole cluster is not seen");
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+}
+
 /// Brokers' own `min.insync.replicas`, which Kafka removes when eligible leader replicas are raised, are seen, and
 /// need consent under a release.
 #[tokio::test]

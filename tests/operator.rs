@@ -309,3 +309,62 @@ async fn the_binary_runs_until_it_is_told_to_end() {
         tokio::time::timeout(Duration::from_secs(30), operator.wait()).await.expect("it ends").unwrap();
     assert!(ended.success(), "{ended}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_controller_that_kafka_itself_does_not_ask_is_not_left_behind() {
+    // below metadata.version 15 controllers don't register: Kafka takes the change, and an older one dies of it
+    let nodes = [
+        NodeSpec::controller(1, "3.8.1"),
+        NodeSpec::controller(2, "3.8.1"),
+        NodeSpec::controller(3, "3.7.2"),
+        NodeSpec::broker(4, "3.8.1"),
+    ];
+    let mut kafka = Kafka::start(&nodes, Quorum::Static, &["--release-version", "3.6"], &[]);
+    let before = kafka.finalized();
+    let stage = Stage::set().await;
+    let spec = |cluster: Value| json!({ "cluster": cluster, "features": { "metadata.version": "3.8" } });
+    let both = json!({ "bootstrapServers": kafka.brokers(), "bootstrapControllers": kafka.controllers() });
+
+    // with brokers alone nobody can say what the controllers support
+    stage.apply("kafka", spec(brokers(&kafka))).await;
+    let status = stage.wait_for("kafka", "Ready", "WaitingForNodes").await;
+    let blocking: Vec<i64> = status.blockers("metadata.version").iter().map(|blocker| blocker.0).collect();
+    assert_eq!(blocking, [1, 2, 3], "{status:?}");
+
+    // with all their addresses it is known what all of them support, if not which one is old
+    stage.apply("kafka", spec(both)).await;
+    let status = stage.wait_until("kafka", |status| status.message("Ready").contains("19")).await;
+    assert_eq!(status.reason("Ready"), "WaitingForNodes");
+    stage.let_pass(3).await;
+    assert_eq!(kafka.finalized(), before);
+
+    kafka.restart(3, Some("3.8.1"));
+    stage.wait_for("kafka", "Ready", "Reached").await;
+    assert_eq!(kafka.finalized()["metadata.version"], "3.8-IV0");
+    stage.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn addresses_of_two_clusters_change_neither_and_dead_ones_are_told_in_the_same_words() {
+    let (one, other) = (
+        Kafka::single("4.4.0", &["--release-version", "3.9"]),
+        Kafka::single("4.4.0", &["--release-version", "3.9"]),
+    );
+    let (of_one, of_other) = (one.finalized(), other.finalized());
+    let stage = Stage::set().await;
+    let mixed = json!({ "bootstrapServers": [one.broker(1), other.broker(1)] });
+    stage.apply("mixed", json!({ "cluster": mixed, "releaseVersion": "4.4" })).await;
+    let dead: Vec<testbed::ports::Port> = (0..3).map(|_| testbed::ports::Port::lease()).collect();
+    let dead = json!({ "bootstrapServers": dead.iter().map(|port| port.address()).collect::<Vec<_>>() });
+    stage.apply("dead", json!({ "cluster": dead, "releaseVersion": "4.4" })).await;
+
+    let status = stage.wait_for("mixed", "Stalled", "ClusterIdMismatch").await;
+    let message = status.message("Stalled");
+    assert!(message.contains(&one.cluster_id) && message.contains(&other.cluster_id), "{message}");
+    stage.wait_for("dead", "Ready", "ClusterUnreachable").await;
+    let writes = stage.writes();
+    stage.let_pass(10).await;
+    assert_eq!(stage.writes(), writes, "the same trouble is written once");
+    assert_eq!((one.finalized(), other.finalized()), (of_one, of_other));
+    stage.end().await;
+}

@@ -42,6 +42,19 @@ const ROOMS: &[Room] = &[
     },
 ];
 
+/// What a pure room must not reach for: the world and the clock.
+const IMPURE: &[(&str, &str)] = &[
+    ("std", "fs"),
+    ("std", "io"),
+    ("std", "net"),
+    ("std", "process"),
+    ("std", "thread"),
+    ("Instant", "now"),
+    ("SystemTime", "now"),
+    ("Timestamp", "now"),
+    ("Zoned", "now"),
+];
+
 /// Every `first::second` pair of a token stream, macros' arguments included, with `use a::{b, c}` spread out.
 fn path_pairs(tokens: TokenStream, pairs: &mut BTreeSet<(String, String)>) {
     let tokens: Vec<TokenTree> = tokens.into_iter().collect();
@@ -87,6 +100,9 @@ fn trespasses(room: &Room, text: &str) -> Vec<String> {
         let upwards = first == "crate" || first == "super";
         if upwards && other_room && !room.may_use.contains(&second.as_str()) {
             found.push(format!("{} uses {second}", room.name));
+        }
+        if room.may_use.is_empty() && IMPURE.contains(&(first, second)) {
+            found.push(format!("{} reaches for {first}::{second}", room.name));
         }
         if room.never.contains(&first.as_str()) {
             found.push(format!("{} names the crate {first}", room.name));
@@ -144,6 +160,8 @@ fn the_check_sees_a_room_named_in_any_way() {
         "fn f() { println!(\"{}\", crate::api::GROUP) }",
         "use super::super::kafka;",
         "use tokio::time;",
+        "fn f() -> jiff::Timestamp { jiff::Timestamp::now() }",
+        "use std::{fs, fmt};",
     ] {
         assert!(!trespasses(features, text).is_empty(), "{text}");
     }

@@ -7,7 +7,7 @@ use crate::features::FeatureName;
 use crate::features::catalog::Catalog;
 
 /// What a release or a named metadata version looks like: `4.4`, `4.4.0`, `4.4-IV2`.
-const RELEASE: &str = r"^[0-9]+\\.[0-9]+(\\.[0-9]+)?(-IV[0-9]+)?$";
+const RELEASE: &str = r"^[0-9]+\\.[0-9]+(\\.[0-9]+|-IV[0-9]+)?$";
 /// What a feature's name looks like.
 const FEATURE: &str = r"^[A-Za-z0-9._-]+$";
 /// What an address looks like: `kafka-0.kafka:9092`, `[fd00::1]:9092`.

@@ -53,7 +53,7 @@ mod tests {
     use super::*;
     use crate::features::catalog::Catalog;
     use crate::features::decide::{
-        Mode, RefusalKind, Remembered, Seniority, Spec, Stall, State, Unreachable,
+        Failure, Mode, RefusalKind, Remembered, Seniority, Spec, Stall, State, Unreachable,
     };
     use crate::features::observed::{Known, Observed};
     use crate::features::plan::DowngradePolicy;
@@ -165,7 +165,7 @@ mod tests {
     #[tokio::test]
     async fn after_a_lost_answer_nothing_is_assumed_and_nothing_more_is_sent() {
         let lost =
-            || Err(Setback::Unreachable(Unreachable { not_authorized: false, message: "lost".into() }));
+            || Err(Setback::Unreachable(Unreachable { failure: Failure::NoAnswer, message: "lost".into() }));
         for answers in [vec![lost()], vec![Ok(()), lost()]] {
             let (outcome, _) = acted(Some("cluster-a"), answers).await;
             assert_eq!((outcome.decision.state, outcome.accepted), (State::ClusterUnreachable, None));

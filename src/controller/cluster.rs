@@ -3,7 +3,7 @@
 
 use std::future::Future;
 
-use crate::features::decide::{RefusalKind, Unreachable};
+use crate::features::decide::{Failure, RefusalKind, Unreachable};
 use crate::features::observed::{ClusterId, Observed};
 use crate::features::plan::Request;
 use crate::kafka::{self, Phase};
@@ -63,16 +63,22 @@ impl Cluster for Counted<'_> {
 }
 
 fn unreachable(error: &kafka::Error) -> Unreachable {
-    Unreachable { not_authorized: error.phase() == Phase::Authorization, message: error.to_string() }
+    let failure = match error.phase() {
+        _ if error.other_cluster().is_some() => Failure::TwoClusters,
+        Phase::Authorization => Failure::NotAuthorized,
+        _ => Failure::NoAnswer,
+    };
+    Unreachable { failure, message: error.to_string() }
 }
 
 fn setback(error: &kafka::Error) -> Setback {
     let refused = |kind, message: &str| Setback::Refused { kind, message: message.to_owned() };
     let passing = error.is_retryable() || error.outcome_unknown() || error.other_cluster().is_some();
     match error.api_error() {
-        _ if error.phase() == Phase::Authorization => refused(RefusalKind::NotAuthorized, &error.to_string()),
+        // without the peer: which broker answered first must not change what is told
+        _ if error.phase() == Phase::Authorization => refused(RefusalKind::NotAuthorized, &error.reason()),
         _ if passing => Setback::Unreachable(unreachable(error)),
         Some(answer) => refused(RefusalKind::Levels, answer.message),
-        None => refused(RefusalKind::Other, &error.to_string()),
+        None => refused(RefusalKind::Other, &error.reason()),
     }
 }

@@ -10,6 +10,9 @@ use crate::api::{self, HISTORY, KafkaFeaturesStatus};
 use crate::features::decide::{self, View};
 use crate::features::plan;
 
+/// A status has room for so many; the message says how many nodes there are in all.
+const MOST_BLOCKERS: usize = 500;
+
 /// The status after a pass.
 pub(super) fn status(
     outcome: &Outcome,
@@ -25,9 +28,17 @@ pub(super) fn status(
         conditions: conditions::conditions(decision, &previous.conditions, generation, now),
         ..previous.clone()
     };
+    if decision.view.is_none() && previous.observed_generation != generation {
+        // what was planned, and what stood in its way, was for another spec
+        status.plan.clear();
+        status.blockers.clear();
+        for feature in &mut status.features {
+            (feature.target, feature.state) = (None, api::FeatureState::NotDeclared);
+        }
+    }
     if let Some(view) = &decision.view {
         status.features = view.features.iter().map(feature).collect();
-        status.blockers = view.blockers.iter().map(blocker).collect();
+        status.blockers = view.blockers.iter().take(MOST_BLOCKERS).map(blocker).collect();
         status.plan = steps(view);
     }
     if let Some(request) = &outcome.accepted {
@@ -201,9 +212,12 @@ mod tests {
         let before = status(&seen, &KafkaFeaturesStatus::default(), Some(1), &time(1));
         let mut blind = outcome(State::ClusterUnreachable, Vec::new());
         blind.decision.view = None;
-        let after = status(&blind, &before, Some(2), &time(2));
+        let after = status(&blind, &before, Some(1), &time(2));
         assert_eq!((&after.features, &after.plan), (&before.features, &before.plan));
-        assert_eq!(after.observed_generation, Some(2));
+        let after = status(&blind, &before, Some(2), &time(2));
+        assert_eq!((after.observed_generation, after.features[0].finalized), (Some(2), 0));
+        assert!(after.plan.is_empty(), "it was for another spec");
+        assert_eq!(after.features[0].target, None);
     }
 
     #[test]

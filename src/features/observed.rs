@@ -109,18 +109,23 @@ impl Node {
     }
 
     /// Whether this is a *ghost*: a registered controller that is neither voter nor observer of a quorum that
-    /// was read in full. Kafka still holds it against every change of levels.
+    /// was read in full, and does not answer. Kafka still holds it against every change of levels.
+    ///
+    /// One that answers lives: a leader lists an observer only once it has heard from it since its election.
     #[must_use]
     pub fn is_ghost(&self) -> bool {
-        self.roles.controller && self.registered == Known::Yes(true) && self.quorum == QuorumPlace::Neither
+        self.roles.controller
+            && self.registered == Known::Yes(true)
+            && self.quorum == QuorumPlace::Neither
+            && self.supported.value().is_none()
     }
 }
 
 /// The Raft quorum, as far as a change of levels depends on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Quorum {
-    /// The leader, which is the active controller; `None` while there is none.
-    pub leader: Option<NodeId>,
+    /// The leader, which is the active controller; or how it showed that there is none to send a change to.
+    pub leader: Known<NodeId>,
     /// All voters.
     pub voters: BTreeSet<NodeId>,
     /// All observers, brokers among them.

@@ -122,7 +122,7 @@ pub fn resolve(catalog: &Catalog, spec: &TargetSpec) -> Result<Option<Target>, T
 }
 
 fn resolve_release(catalog: &Catalog, release: &str) -> Result<Target, TargetError> {
-    let version = catalog.release(release).map_err(TargetError::UnknownRelease)?;
+    let version = catalog.declared_release(release).map_err(TargetError::UnknownRelease)?;
     let metadata_version = FeatureName::metadata_version();
     if !version.stable {
         let level = catalog.level_text(&metadata_version, version.level);
@@ -167,7 +167,7 @@ fn resolve_level(
     let level = match declared {
         DeclaredLevel::Number(level) => *level,
         DeclaredLevel::Name(name) if feature.is_metadata_version() => {
-            catalog.release(name).map_err(TargetError::UnknownMetadataVersion)?.level
+            catalog.declared_release(name).map_err(TargetError::UnknownMetadataVersion)?.level
         }
         DeclaredLevel::Name(name) => {
             let level = name.chars().take(64).collect();
@@ -246,6 +246,7 @@ mod tests {
     fn wrong_declarations_name_the_thing_the_value_and_the_way_out() {
         let cases = [
             (release("4.9"), vec!["\"4.9\"", "4.4", "by number under features"]),
+            (release("4.4.0-IV0"), vec!["\"4.4.0-IV0\"", "not known"]),
             (release("latest"), vec!["\"latest\"", "not known"]),
             (release("4.5-IV0"), vec!["4.5-IV0", "34", "stable"]),
             (levels(&[("metadata.version", "4.9")]), vec!["metadata.version", "4.9", "number"]),

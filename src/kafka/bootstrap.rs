@@ -1,8 +1,11 @@
-//! The way in: the first of several addresses that answers, and what it says about its cluster. All are tried at
-//! once, since a silent one must not use up the pass.
+//! The way in: an address that answers, and what it says about its cluster. All are tried at once, since a silent one
+//! must not use up the pass, and those that answer must agree about which cluster it is.
+
+use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
+use tokio::time::{Instant, timeout_at};
 
 use super::address::Address;
 use super::cluster::{self, ClusterView};
@@ -50,24 +53,65 @@ impl Entry {
     }
 }
 
-/// Tries all addresses of one kind and takes the first that answers. If none does, the error is that of the
-/// address which came furthest.
+/// How long other addresses may take to answer once one has, so that they can be compared.
+const OTHERS: Duration = Duration::from_secs(1);
+
+async fn open_numbered(
+    position: usize,
+    endpoint: &Address,
+    kind: EndpointKind,
+    pass: &Pass,
+) -> (usize, Result<Entry, Error>) {
+    (position, Entry::open_patiently(endpoint, kind, pass).await)
+}
+
+/// Tries all addresses of one kind and takes one that answers. Two that answer for different clusters are an error,
+/// whichever was faster. If none answers, the error is that of the address which came furthest; the first in the list
+/// of several, so that the same trouble is told in the same words.
 pub(super) async fn enter<'a>(
     endpoints: impl IntoIterator<Item = &'a Address>,
     kind: EndpointKind,
     pass: &Pass,
 ) -> Option<Result<Entry, Error>> {
-    let tries = endpoints.into_iter().map(|endpoint| Entry::open_patiently(endpoint, kind, pass));
+    let tries = endpoints.into_iter().enumerate();
+    let tries = tries.map(|(position, endpoint)| open_numbered(position, endpoint, kind, pass));
     let mut tries: FuturesUnordered<_> = tries.collect();
-    let mut furthest: Option<Error> = None;
-    while let Some(tried) = tries.next().await {
-        match tried {
-            Ok(entry) => return Some(Ok(entry)),
-            Err(error) if furthest.as_ref().is_none_or(|other| other.phase() < error.phase()) => {
-                furthest = Some(error);
+    let mut entered: Option<(usize, Entry)> = None;
+    let mut furthest: Option<(usize, Error)> = None;
+    let mut others_until = None;
+    loop {
+        let next = match others_until {
+            Some(end) => timeout_at(end, tries.next()).await.unwrap_or(None),
+            None => tries.next().await,
+        };
+        match next {
+            Some((position, Ok(entry))) => {
+                others_until.get_or_insert(Instant::now() + OTHERS);
+                entered = match entered {
+                    None => Some((position, entry)),
+                    Some(before) => match first_of(before, (position, entry)) {
+                        Ok(first) => Some(first),
+                        Err(error) => return Some(Err(error)),
+                    },
+                };
             }
-            Err(_) => {}
+            Some((position, Err(error))) => {
+                let further = |(at, other): &(usize, Error)| {
+                    (error.phase(), std::cmp::Reverse(position)) > (other.phase(), std::cmp::Reverse(*at))
+                };
+                if furthest.as_ref().is_none_or(further) {
+                    furthest = Some((position, error));
+                }
+            }
+            None => break,
         }
     }
-    furthest.map(Err)
+    entered.map(|(_, entry)| Ok(entry)).or(furthest.map(|(_, error)| Err(error)))
+}
+
+/// Of two addresses that answered the one that stands first in the list; an error if they answer for two clusters.
+fn first_of(a: (usize, Entry), b: (usize, Entry)) -> Result<(usize, Entry), Error> {
+    let (first, second) = if a.0 < b.0 { (a, b) } else { (b, a) };
+    second.1.belongs_to(&first.1.view.cluster_id)?;
+    Ok(first)
 }

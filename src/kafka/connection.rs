@@ -198,7 +198,7 @@ impl Wire {
             Ok(Ok(answer)) => return self.strip_header::<R>(answer, version),
             Ok(Err(error @ FrameError::Size { .. })) => Cause::Garbled(error.to_string()),
             Ok(Err(error)) => Cause::Lost { api: R::NAME, how: tidy(&error.to_string()) },
-            Err(_) => Cause::Silent { api: R::NAME, after: begun.elapsed() },
+            Err(_) => Cause::Silent { api: R::NAME, after: deadline.saturating_duration_since(begun) },
         };
         Err(Error::at(&self.peer, cause))
     }

@@ -6,6 +6,9 @@ use kafka_protocol::messages::ApiVersionsResponse;
 
 use crate::features::{FeatureName, FinalizedFeatures, Level, LevelRange, SupportedFeatures};
 
+/// How many features of one node are looked at. Kafka has seven; a status has room for a few hundred.
+const MOST: usize = 128;
+
 /// The first version in which features supported from level 0 are listed.
 const LISTS_ALL: i16 = 4;
 
@@ -35,11 +38,11 @@ pub(super) struct Finalized {
 impl NodeFeatures {
     /// Reads an answer of the given version.
     pub(super) fn read(answer: &ApiVersionsResponse, version: i16) -> Self {
-        let supported = answer.supported_features.iter().filter_map(|feature| {
+        let supported = answer.supported_features.iter().take(MOST).filter_map(|feature| {
             let name = name(&feature.name)?;
             Some((name, LevelRange { min: Level(feature.min_version), max: Level(feature.max_version) }))
         });
-        let levels = answer.finalized_features.iter().filter_map(|feature| {
+        let levels = answer.finalized_features.iter().take(MOST).filter_map(|feature| {
             // A finalized level of 0 or less is as good as none.
             Some((name(&feature.name)?, Level(feature.max_version_level.max(0))))
         });
@@ -49,6 +52,17 @@ impl NodeFeatures {
             complete: version >= LISTS_ALL,
             finalized: (epoch >= 0).then(|| Finalized { levels: levels.collect(), epoch }),
         }
+    }
+}
+
+impl NodeFeatures {
+    /// What two nodes both support; the finalized levels are left out.
+    pub(super) fn in_common_with(&self, other: &Self) -> Self {
+        let both = self.supported.iter().filter_map(|(feature, a)| {
+            let b = other.supported.get(feature)?;
+            Some((feature.clone(), LevelRange { min: a.min.max(b.min), max: a.max.min(b.max) }))
+        });
+        Self { supported: both.collect(), complete: self.complete && other.complete, finalized: None }
     }
 }
 

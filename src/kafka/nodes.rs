@@ -135,6 +135,24 @@ async fn ask_at(
     }
 }
 
+/// What every controller at these addresses supports, where their ids can't be had: `None` unless all of them answer.
+/// A handshake needs no right and no id.
+pub(super) async fn common_features(addresses: &[Address], pass: &Pass) -> Option<NodeFeatures> {
+    let mut common: Option<NodeFeatures> = None;
+    for address in addresses {
+        let connection = Connection::open(address, pass).await.ok()?;
+        if connection.kind() != EndpointKind::Controller {
+            return None;
+        }
+        let told = connection.features();
+        common = Some(match common {
+            None => told.clone(),
+            Some(before) => before.in_common_with(told),
+        });
+    }
+    common
+}
+
 fn answer(features: &NodeFeatures, own_min_insync: Known<bool>) -> Answer {
     let NodeFeatures { supported, complete, finalized } = features.clone();
     Answer { supported: Known::Yes(supported), lists_all_features: complete, finalized, own_min_insync }

@@ -12,7 +12,7 @@ use super::features::Finalized;
 use super::nodes::{self, Addresses, Answer};
 use super::pass::Pass;
 use super::quorum::{self, QuorumView};
-use crate::features::observed::{ClusterId, Known, Node, NodeId, Observed, Quorum, QuorumPlace, Roles};
+use crate::features::observed::{ClusterId, Known, Node, NodeId, Observed, QuorumPlace, Roles};
 
 /// Observes the cluster behind these addresses.
 pub(super) async fn observe(endpoints: &Endpoints, pass: &Pass) -> Result<Observed, Error> {
@@ -47,9 +47,10 @@ pub(super) async fn observe(endpoints: &Endpoints, pass: &Pass) -> Result<Observ
         quorum,
     };
     let drafts: BTreeMap<_, _> = members.ids().into_iter().map(|id| (id, members.addresses(id))).collect();
-    let answers = nodes::ask_all(&drafts, &cluster_id, pass).await?;
+    let mut answers = nodes::ask_all(&drafts, &cluster_id, pass).await?;
+    identify_by_number(&mut answers, &members, &endpoints.controllers, pass).await;
 
-    let leader = members.quorum.as_ref().ok().and_then(|view| view.quorum.leader);
+    let leader = members.quorum.as_ref().ok().and_then(|view| view.quorum.leader.value().copied());
     said.extend(
         answers.iter().filter_map(|(id, answer)| Some((leader == Some(*id), answer.finalized.clone()?))),
     );
@@ -70,6 +71,31 @@ pub(super) async fn observe(endpoints: &Endpoints, pass: &Pass) -> Result<Observ
     })
 }
 
+/// Below `metadata.version` 15 controllers tell nobody their ids. If as many addresses of controllers were given as there
+/// are voters, and all answer, then every voter supports at least what these have in common.
+async fn identify_by_number(
+    answers: &mut BTreeMap<NodeId, Answer>,
+    members: &Members,
+    addresses: &[Address],
+    pass: &Pass,
+) {
+    let (Err(_), Ok(view)) = (&members.controllers, &members.quorum) else { return };
+    let distinct: BTreeSet<&Address> = addresses.iter().collect();
+    let voters = &view.quorum.voters;
+    let unknown = |id: &&NodeId| answers.get(id).is_some_and(|answer| answer.supported.value().is_none());
+    let unknown: Vec<NodeId> = voters.iter().filter(unknown).copied().collect();
+    if unknown.is_empty() || distinct.len() < voters.len() {
+        return;
+    }
+    let Some(common) = nodes::common_features(addresses, pass).await else { return };
+    for id in unknown {
+        if let Some(answer) = answers.get_mut(&id) {
+            answer.supported = Known::Yes(common.supported.clone());
+            answer.lists_all_features = common.complete;
+        }
+    }
+}
+
 /// A way in, or why there is none.
 type Way = Result<Entry, String>;
 
@@ -78,7 +104,7 @@ fn settle(
     brokers: Option<Result<Entry, Error>>,
     controllers: Option<Result<Entry, Error>>,
 ) -> Result<(Way, Way), Error> {
-    let wrong = |error: &Error| matches!(error.cause(), Cause::WrongKind { .. });
+    let wrong = |error: &Error| matches!(error.cause(), Cause::WrongKind { .. } | Cause::OtherCluster { .. });
     let text = |way: Option<Result<Entry, Error>>, missing: &str| match way {
         Some(way) => way.map_err(|error| error.to_string()),
         None => Err(missing.to_owned()),
@@ -104,21 +130,21 @@ fn agree(brokers: Option<&Entry>, controllers: Option<&Entry>) -> Result<Option<
     Ok(brokers.or(controllers).map(|entry| entry.view.cluster_id.clone()))
 }
 
-/// Asks the leader for the quorum: straight where a controller names it, else through a broker.
+/// Asks the leader for the quorum: straight where a controller names it, else through a broker. Where each way failed in
+/// passing, such as by silence or a closed port, a change would fail as well: nobody leads, as far as can be told.
 async fn find_quorum(
     brokers: Result<&mut Entry, &mut String>,
     controllers: Result<&mut Entry, &mut String>,
     pass: &Pass,
 ) -> Result<QuorumView, String> {
-    let mut failed = None;
+    let mut failed = Vec::new();
     if let Ok(controllers) = controllers {
         match ask_leader(controllers, pass).await {
             Ok(view) => return Ok(view),
-            Err(why) => failed = Some(why),
+            Err(unanswered) => failed.push(unanswered),
         }
         if controllers.view.has_no_leader() {
-            let quorum = Quorum { leader: None, voters: BTreeSet::new(), observers: BTreeSet::new() };
-            return Ok(QuorumView { quorum, endpoints: BTreeMap::new() });
+            return Ok(QuorumView::leaderless("the controllers name none".to_owned()));
         }
     }
     if let Ok(brokers) = brokers {
@@ -130,23 +156,45 @@ async fn find_quorum(
             }
             match described {
                 Ok(view) => return Ok(view),
-                Err(error) => failed = failed.or(Some(error.to_string())),
+                Err(error) => failed.push(Unanswered::from(error)),
             }
             break;
         }
     }
-    Err(failed.unwrap_or_else(|| "no node could be asked".to_owned()))
+    let passing = failed.iter().all(|unanswered| unanswered.passing);
+    match failed.into_iter().next() {
+        Some(Unanswered { why, .. }) if passing => Ok(QuorumView::leaderless(why)),
+        Some(Unanswered { why, .. }) => Err(why),
+        None => Err("no node could be asked".to_owned()),
+    }
 }
 
-async fn ask_leader(controllers: &mut Entry, pass: &Pass) -> Result<QuorumView, String> {
+/// Why the leader gave no answer.
+struct Unanswered {
+    why: String,
+    /// Whether it may answer later, as things are.
+    passing: bool,
+}
+
+impl From<Error> for Unanswered {
+    fn from(error: Error) -> Self {
+        Self { why: error.to_string(), passing: error.is_retryable() }
+    }
+}
+
+async fn ask_leader(controllers: &mut Entry, pass: &Pass) -> Result<QuorumView, Unanswered> {
     let Some(leader) = controllers.view.active_controller else {
         // It may be the leader itself, and not registered yet.
-        return quorum::describe(&mut controllers.connection, pass).await.map_err(|error| error.to_string());
+        return Ok(quorum::describe(&mut controllers.connection, pass).await?);
+    };
+    let cant = |why: String, passing| Unanswered {
+        why: format!("the active controller {leader} can't be asked: {why}"),
+        passing,
     };
     let endpoint = match controllers.view.nodes.get(&leader).map(|node| &node.endpoint) {
         Some(Ok(endpoint)) => endpoint,
-        Some(Err(why)) => return Err(format!("the active controller {leader} can't be asked: {why}")),
-        None => return Err(format!("the active controller {leader} is not registered with an address")),
+        Some(Err(why)) => return Err(cant(why.clone(), false)),
+        None => return Err(cant("it is not registered with an address".to_owned(), true)),
     };
     let mut tries = pass.tries();
     let asked = loop {
@@ -155,7 +203,7 @@ async fn ask_leader(controllers: &mut Entry, pass: &Pass) -> Result<QuorumView, 
             break asked;
         }
     };
-    asked.map_err(|error| format!("the active controller {leader} can't be asked: {error}"))
+    asked.map_err(|error| cant(error.to_string(), error.is_retryable()))
 }
 
 async fn ask_leader_at(endpoint: &Address, cluster: &ClusterId, pass: &Pass) -> Result<QuorumView, Error> {
@@ -198,7 +246,7 @@ impl Members {
     /// The node's place in the quorum; without a leader nobody can say.
     fn place(&self, id: NodeId) -> QuorumPlace {
         match &self.quorum {
-            Ok(QuorumView { quorum, .. }) if quorum.leader.is_some() => {
+            Ok(QuorumView { quorum, .. }) if quorum.leader.value().is_some() => {
                 if quorum.voters.contains(&id) {
                     QuorumPlace::Voter
                 } else if quorum.observers.contains(&id) {

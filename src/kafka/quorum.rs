@@ -11,7 +11,7 @@ use super::address::Address;
 use super::connection::Connection;
 use super::error::{Cause, Error};
 use super::pass::Pass;
-use crate::features::observed::{NodeId, Quorum};
+use crate::features::observed::{Known, NodeId, Quorum};
 
 const METADATA_TOPIC: &str = "__cluster_metadata";
 
@@ -21,6 +21,14 @@ pub(super) struct QuorumView {
     pub(super) quorum: Quorum,
     /// The voters' addresses, where they are said: from Kafka 3.9 (KIP-853).
     pub(super) endpoints: BTreeMap<NodeId, Vec<Address>>,
+}
+
+impl QuorumView {
+    /// What is left to see of a quorum that nobody leads, `why` being how that showed.
+    pub(super) fn leaderless(why: String) -> Self {
+        let quorum = Quorum { leader: Known::No(why), voters: BTreeSet::new(), observers: BTreeSet::new() };
+        Self { quorum, endpoints: BTreeMap::new() }
+    }
 }
 
 /// Asks for the quorum. Any broker passes the question on to the leader; of the controllers only the leader
@@ -55,7 +63,8 @@ fn read(answer: &DescribeQuorumResponse, partition: &PartitionAnswer) -> QuorumV
     });
     QuorumView {
         quorum: Quorum {
-            leader: node(partition.leader_id.0),
+            leader: node(partition.leader_id.0)
+                .map_or_else(|| Known::No("the controllers name none".to_owned()), Known::Yes),
             voters: ids(&partition.current_voters),
             observers: ids(&partition.observers),
         },

@@ -1,8 +1,11 @@
-//! `make demo`: the main job on real parts. A three-node Kafka at the levels of 3.9 is moved to those of 4.4 by applying
-//! a resource to a real API server, and only the cluster itself, asked by Kafka's own tool, says whether it arrived.
+//! `make demo`: the main job on real parts, as a story. In the middle of a rolling upgrade a resource is applied to a
+//! real API server; the operator names the node that holds the target back, and moves the levels from 3.9's to 4.4's
+//! once that is replaced. Only the cluster itself, asked by Kafka's own tool, says whether it arrived.
 //! Nothing that it starts outlives it, whether it succeeds, fails or is interrupted.
 
+mod keep;
 mod progress;
+mod resource;
 #[path = "../testbed/mod.rs"]
 mod testbed;
 mod verdict;
@@ -11,22 +14,21 @@ use std::fmt::Display;
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{ExitCode, Stdio};
-use std::time::Duration;
 
-use futures::TryStreamExt;
-use kafka_features_operator::api::{KafkaFeatures, conditions};
-use kube::Api;
-use kube::runtime::{WatchStreamExt, watcher};
+use kafka_features_operator::api::KafkaFeatures;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::block_in_place;
 
 use progress::Progress;
+use resource::{follow, is_ready, waits_for};
 use testbed::process::Process;
 use testbed::{ApiServer, Kafka, NodeSpec, Quorum};
 
 const KAFKA: &str = "4.4.0";
+const OLD_KAFKA: &str = "4.0.2";
+/// The node that the rolling upgrade has not come to yet.
+const OLD_NODE: i32 = 3;
 const FORMATTED_AT: &str = "3.9";
-const PATIENCE: Duration = Duration::from_secs(180);
 const DEFINITIONS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/crds");
 const SAMPLE: &str = include_str!("../../deploy/samples/kafkafeatures.yaml");
 
@@ -50,7 +52,15 @@ async fn main() -> ExitCode {
         }
     };
     match ended {
-        Ok(Ok(())) => ExitCode::SUCCESS,
+        Ok(Ok(mut parts)) => {
+            if std::env::args().any(|arg| arg == "--keep") {
+                println!("{}", keep::guide(&parts));
+                interruption().await;
+            }
+            println!("demo: done; taking everything down");
+            parts.operator.stop();
+            ExitCode::SUCCESS
+        }
         Ok(Err(reason)) => {
             eprintln!("demo: failed: {reason}");
             ExitCode::FAILURE
@@ -73,16 +83,29 @@ async fn interruption() -> &'static str {
     }
 }
 
-async fn demo() -> Result<(), String> {
+/// What runs; it ends with this value.
+struct Parts {
+    operator: Process,
+    kafka: Kafka,
+    server: ApiServer,
+}
+
+async fn demo() -> Result<Parts, String> {
     let mut progress = Progress::begin();
     let mut resource: KafkaFeatures = serde_saphyr::from_str(SAMPLE).map_err(|e| told("the sample", e))?;
     let release = resource.spec.release_version.clone().ok_or("the sample declares no releaseVersion")?;
+    let name = resource.metadata.name.clone().ok_or("the sample has no name")?;
 
     progress.say("starting etcd and kube-apiserver");
     let server = ApiServer::start().await;
-    progress.say(format!("starting three nodes of Kafka {KAFKA}, formatted at the levels of {FORMATTED_AT}"));
-    let kafka = blocking(|| {
-        let nodes = [1, 2, 3].map(|id| NodeSpec::combined(id, KAFKA));
+    progress.say(format!(
+        "starting a three-node Kafka with the levels of {FORMATTED_AT}, in the middle of a rolling upgrade:"
+    ));
+    progress
+        .say(format!("  nodes 1 and 2 run Kafka {KAFKA} already, node {OLD_NODE} still runs {OLD_KAFKA}"));
+    let mut kafka = blocking(|| {
+        let version = |id| if id == OLD_NODE { OLD_KAFKA } else { KAFKA };
+        let nodes = [1, 2, 3].map(|id| NodeSpec::combined(id, version(id)));
         Kafka::start(&nodes, Quorum::Static, &["--release-version", FORMATTED_AT], &[])
     })
     .await;
@@ -103,61 +126,24 @@ async fn demo() -> Result<(), String> {
     progress.say("$ kubectl apply -f deploy/samples/kafkafeatures.yaml, with the addresses of this Kafka");
     kubectl(&server, &["apply", "-n", "default", "-f", "-"], &applied).await?;
 
-    let moved =
-        tokio::time::timeout(PATIENCE, follow(&server, &resource, &mut operator, &mut progress)).await;
-    let moved = moved.unwrap_or_else(|_| Err(format!("not Ready after {} s", PATIENCE.as_secs())));
-    let resource = moved
-        .map_err(|reason| format!("{reason}\nthe last lines of the operator:\n{}", operator.tail(15)))?;
+    let waits = |now: &KafkaFeatures| waits_for(now, OLD_NODE);
+    follow(&server, &mut operator, &mut progress, &name, waits).await?;
+    progress.say(format!(
+        "the operator waits for node {OLD_NODE}, and for it alone; the rolling upgrade goes on:"
+    ));
+    progress.say(format!("  restarting node {OLD_NODE} as Kafka {KAFKA}; nobody tells the operator"));
+    blocking(|| kafka.restart(OLD_NODE, Some(KAFKA))).await;
+    let resource = follow(&server, &mut operator, &mut progress, &name, is_ready).await?;
 
     progress
         .say(format!("the operator says that it is done; asking the cluster, by Kafka {KAFKA}'s own tool"));
     for line in blocking(|| verdict::reached(&kafka, &release, &resource)).await? {
         progress.say(format!("  {line}"));
     }
-    progress.say(format!("the cluster is at the levels of {release}; taking everything down"));
-    blocking(|| operator.stop()).await;
-    Ok(())
-}
-
-/// Shows what status tells until the resource is Ready; returns it as it is then.
-async fn follow(
-    server: &ApiServer,
-    resource: &KafkaFeatures,
-    operator: &mut Process,
-    progress: &mut Progress,
-) -> Result<KafkaFeatures, String> {
-    let name = resource.metadata.name.clone().unwrap_or_default();
-    let resources: Api<KafkaFeatures> = Api::namespaced(server.client().await, "default");
-    let config = watcher::Config::default().fields(&format!("metadata.name={name}"));
-    let mut changes = Box::pin(watcher(resources, config).default_backoff().applied_objects());
-    let mut tick = tokio::time::interval(Duration::from_millis(500));
-    loop {
-        tokio::select! {
-            change = changes.try_next() => {
-                let Some(now) = change.map_err(|e| told("watching the resource", e))? else { continue };
-                progress.show(&now);
-                if is(&now, conditions::STALLED) {
-                    return Err("the resource is Stalled".to_owned());
-                }
-                if is(&now, conditions::READY) {
-                    return Ok(now);
-                }
-            }
-            _ = tick.tick() => {
-                if !operator.runs() {
-                    return Err("the operator ended".to_owned());
-                }
-            }
-        }
-    }
-}
-
-/// Whether a condition holds for the spec as it is now.
-fn is(resource: &KafkaFeatures, kind: &str) -> bool {
-    resource.status.as_ref().is_some_and(|status| {
-        let holds = status.conditions.iter().any(|c| c.type_ == kind && c.status == "True");
-        holds && status.observed_generation == resource.metadata.generation
-    })
+    progress.say(format!(
+        "the cluster is at the levels of {release}; what is held waits for a person to consent"
+    ));
+    Ok(Parts { operator, kafka, server })
 }
 
 /// Starts the operator's binary, which cargo puts beside the folder of this one.

@@ -58,7 +58,11 @@ fn lines(status: &KafkaFeaturesStatus) -> Vec<(String, String)> {
         lines.push((format!("change {} {:?}", change.feature, change.time), line));
     }
     for blocker in &status.blockers {
-        let line = format!("blocked by {} {}: {:?}", blocker.role, blocker.node_id, blocker.why);
+        let supports = blocker.supported.as_deref().unwrap_or("could not be asked");
+        let line = format!(
+            "held back by {} {}: {} {supports}, needed {}",
+            blocker.role, blocker.node_id, blocker.feature, blocker.needed
+        );
         lines.push((format!("blocker {} {}", blocker.node_id, blocker.feature), line));
     }
     lines

@@ -42,7 +42,7 @@ async fn every_release_advertises_what_the_catalog_has_and_moves_by_both_kinds_o
             let observed = way.observe().await.unwrap();
             assert_eq!(observed.cluster_id.0, kafka.cluster_id, "{version}");
             assert_eq!(node(&observed, 1).supported, Known::Yes(expected.clone()), "{version}");
-            assert_eq!(observed.quorum.value().unwrap().leader, Some(NodeId(1)), "{version}");
+            assert_eq!(observed.quorum.value().unwrap().leader, Known::Yes(NodeId(1)), "{version}");
             assert_eq!(observed.finalized.get(MV), top, "{version}");
             finalized.insert(format!("{:?}", observed.finalized), observed.finalized);
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use kafka_features_operator::features::observed::{Known, Node, NodeId, Observed, QuorumPlace};
 use kafka_features_operator::kafka::Timeouts;
-use kafka_protocol::messages::describe_configs_response::DescribeConfigsResult;
+use kafka_protocol::messages::describe_configs_response::{DescribeConfigsResult, DescribeConfigsSynonym};
 use kafka_protocol::messages::{ApiKey, BrokerId, DescribeConfigsResponse};
 use kafka_protocol::protocol::StrBytes;
 
@@ -117,7 +117,8 @@ async fn three_ghosts_are_found_at_once() {
     let bound = Bound::new().await;
     let port = bound.port;
     let script = Script {
-        nodes: vec![(9, port), (3, 1), (4, 1), (5, 1)],
+        // 6 answers, and a leader that was elected just now has only not heard from it yet
+        nodes: vec![(9, port), (3, 1), (4, 1), (5, 1), (6, port)],
         observers: vec![1, 3],
         ..Script::controller(port)
     };
@@ -126,6 +127,7 @@ async fn three_ghosts_are_found_at_once() {
     let ghosts: Vec<_> =
         observed.nodes.values().filter(|node| node.is_ghost()).map(|node| node.id.0).collect();
     assert_eq!(ghosts, [4, 5]);
+    assert_eq!(node(&observed, 6).quorum, QuorumPlace::Neither);
     assert_eq!(node(&observed, 3).quorum, QuorumPlace::Observer);
     assert!(node(&observed, 1).roles.broker, "an observer that is no registered controller");
 }
@@ -139,7 +141,7 @@ async fn a_leader_that_is_not_registered_yet_is_found_all_the_same() {
     })
     .await;
     let observed = client(&[], &[&leader]).observe().await.unwrap();
-    assert_eq!(observed.quorum.value().unwrap().leader, Some(NodeId(9)));
+    assert_eq!(observed.quorum.value().unwrap().leader, Known::Yes(NodeId(9)));
     let asked = client(&[], &[&leader]).update_features(&cluster(), &raise(&["group.version"]), false).await;
     let error = asked.unwrap_err();
     assert!(error.is_retryable() && !error.outcome_unknown(), "{error}");
@@ -152,7 +154,7 @@ async fn a_leader_that_is_not_registered_yet_is_found_all_the_same() {
     .await;
     let through_broker = broker(|_, _| None).await;
     let both = client(&[&through_broker], &[&follower]);
-    assert_eq!(both.observe().await.unwrap().quorum.value().unwrap().leader, Some(NodeId(9)));
+    assert_eq!(both.observe().await.unwrap().quorum.value().unwrap().leader, Known::Yes(NodeId(9)));
     both.update_features(&cluster(), &raise(&["group.version"]), false).await.unwrap();
     assert_eq!(through_broker.seen(ApiKey::UpdateFeatures).len(), 1);
     for node in [&leader, &follower] {
@@ -173,7 +175,7 @@ async fn without_a_leader_nobody_has_a_place_in_the_quorum_and_nobody_is_a_ghost
     .await;
     let client = client(&[], &[&no_leader]);
     let observed = client.observe().await.unwrap();
-    assert_eq!(observed.quorum.value().unwrap().leader, None);
+    assert_eq!(observed.quorum.value().unwrap().leader.value(), None);
     assert!(observed.nodes.values().all(|node| node.quorum == QuorumPlace::Unknown && !node.is_ghost()));
 
     let error = client.update_features(&cluster(), &raise(&["group.version"]), false).await.unwrap_err();
@@ -187,8 +189,35 @@ async fn without_a_leader_nobody_has_a_place_in_the_quorum_and_nobody_is_a_ghost
     })
     .await;
     let observed = self::client(&[&through_broker], &[]).observe().await.unwrap();
-    assert_eq!(observed.quorum.value().unwrap().leader, None);
+    assert_eq!(observed.quorum.value().unwrap().leader.value(), None);
     assert_eq!(node(&observed, 9).quorum, QuorumPlace::Unknown);
+}
+
+#[tokio::test]
+async fn a_leader_that_is_named_and_gone_is_no_leader_unless_a_broker_knows_another() {
+    let closed = ClosedPort::new();
+    let (gone, own) = (closed.port, Bound::new().await);
+    let port = own.port;
+    let script = Script { active: 4, nodes: vec![(9, port), (4, gone)], ..Script::controller(port) };
+    let controllers = own.serve(move |ask| script.reply(ask));
+    let observed = client(&[], &[&controllers]).observe().await.unwrap();
+    let Known::No(why) = &observed.quorum.value().unwrap().leader else { panic!("{observed:?}") };
+    assert!(why.starts_with("the active controller 4 can't be asked") && why.contains("refused"), "{why}");
+
+    let lost = broker(|_, ask| (ask.api == ApiKey::DescribeQuorum).then_some(Reply::Close)).await;
+    let observed = client(&[&lost], &[&controllers]).observe().await.unwrap();
+    assert_eq!(observed.quorum.value().unwrap().leader.value(), None);
+    let elected = broker(|_, _| None).await;
+    let observed = client(&[&elected], &[&controllers]).observe().await.unwrap();
+    assert_eq!(observed.quorum.value().unwrap().leader, Known::Yes(NodeId(9)));
+    // one that may not be asked tells nothing about a leader
+    let shy = broker(|script, ask| {
+        let refused = script.quorum().with_error_code(31);
+        (ask.api == ApiKey::DescribeQuorum).then(|| ask.answer(&refused))
+    })
+    .await;
+    let observed = client(&[&shy], &[&controllers]).observe().await.unwrap();
+    assert!(observed.quorum.value().is_none(), "{observed:?}");
 }
 
 #[tokio::test]
@@ -227,18 +256,30 @@ async fn a_node_of_another_cluster_ends_the_pass_with_both_ids() {
 
 #[tokio::test]
 async fn own_values_of_min_insync_replicas_are_told_from_inherited_ones() {
-    let answer_with = |source: i8| {
+    // the sources of a value, the one that counts first: 2 for this broker, 3 for all, 4 from the file, 5 the default
+    let answer_with = |sources: &'static [i8]| {
         move |script: &Script, ask: &Ask| {
             let mut configs = script.configs();
-            configs.results[0].configs[0].config_source = source;
+            let config = &mut configs.results[0].configs[0];
+            config.config_source = sources[0];
+            let synonym = |source: &i8| DescribeConfigsSynonym::default().with_source(*source);
+            config.synonyms = sources.iter().map(synonym).collect();
             (ask.api == ApiKey::DescribeConfigs).then(|| ask.answer(&configs))
         }
     };
-    for (source, own) in [(2, vec![NodeId(1)]), (3, vec![]), (4, vec![]), (5, vec![])] {
-        let node = broker(answer_with(source)).await;
+    let cases: [(&[i8], bool); 6] = [
+        (&[2, 5], true),
+        (&[2, 3, 5], true),
+        (&[4, 5], true),
+        (&[3, 4, 5], false),
+        (&[3, 5], false),
+        (&[5], false),
+    ];
+    for (sources, own) in cases {
+        let node = broker(answer_with(sources)).await;
         let observed = client(&[&node], &[]).observe().await.unwrap();
-        let own: BTreeSet<_> = own.into_iter().collect();
-        assert_eq!(observed.min_insync_overrides, Known::Yes(own), "source {source}");
+        let own: BTreeSet<_> = own.then_some(NodeId(1)).into_iter().collect();
+        assert_eq!(observed.min_insync_overrides, Known::Yes(own), "{sources:?}");
     }
     let hidden = broker(|script, ask| {
         let mut configs = script.configs();
@@ -261,5 +302,5 @@ async fn a_broker_that_names_a_controller_id_is_not_asked_about_the_active_contr
     })
     .await;
     let observed = client(&[&node], &[]).observe().await.unwrap();
-    assert_eq!(observed.quorum.value().unwrap().leader, Some(NodeId(9)));
+    assert_eq!(observed.quorum.value().unwrap().leader, Known::Yes(NodeId(9)));
 }

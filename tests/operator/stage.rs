@@ -1,7 +1,8 @@
 //! Where the operator plays: an API server with the definition installed, and the operator beside it, with short rests
 //! and with the rights that `deploy/` gives it.
 
-#![allow(unreachable_pub, missing_docs)]
+// each test binary uses its own share
+#![allow(dead_code, unreachable_pub, missing_docs)]
 
 use std::path::PathBuf;
 use std::sync::Arc;

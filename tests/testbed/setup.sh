@@ -15,7 +15,7 @@ set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 cache=$(realpath -m "${KAFKA_FEATURES_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/kafka-features-operator}")
 deny_version=0.20.2
-demo_kafka=4.4.0
+demo_kafka="4.0.2 4.4.0"
 
 say() { printf 'setup: %s\n' "$*" >&2; }
 fail() { say "$*"; exit 1; }
@@ -24,7 +24,7 @@ need() { # COMMAND WHAT-TO-INSTALL
 }
 need_java() {
   need mvn "Maven 3.8 or newer"; need java "a Java runtime, 17 to 23"; need javac "a JDK, 17 to 23"
-  local major; major=$(java -version 2>&1 | sed -nE '1s/.*version "([0-9]+).*/\1/p')
+  local major; major=$(java -version 2>&1 | sed -nE 's/.*version "([0-9]+).*/\1/p')
   # the oracle catches the exits of Kafka's tools by a security manager, which Java 24 no longer has
   [ "${major:-0}" -ge 17 ] && [ "$major" -le 23 ] || fail "java is of version ${major:-unknown}: install a JDK, 17 to 23"
 }
@@ -100,7 +100,7 @@ need setpriv util-linux
 case ${1:-all} in
   kubernetes) need_kubernetes; kubernetes ;;
   kafka) shift; need_java; kafka "$@" ;;
-  demo) need_cargo; need_kubernetes; need_java; kubernetes; kafka "$demo_kafka" ;;
+  demo) need_cargo; need_kubernetes; need_java; kubernetes; kafka $demo_kafka ;;
   all) need_cargo; need_kubernetes; need_java; kubernetes; kafka $(ls "$here/kafka") ;;
   deny) need_cargo; make_part "$cache/cargo-deny-$deny_version" make_deny ;;
   path)

@@ -56,6 +56,18 @@ impl Catalog {
         named.or_else(of_release).ok_or_else(|| self.unknown_release(text))
     }
 
+    /// The same, for a text that a person declares: it must say nothing that would be left out, but for a release's patch
+    /// number. `4.4.0-IV0` would be taken as `4.4`, which is another level, and no way back.
+    ///
+    /// # Errors
+    /// As [`Catalog::release`], and for a metadata version's name with more than two numbers before or any after it.
+    pub fn declared_release(&self, text: &str) -> Result<&MetadataVersion, UnknownRelease> {
+        if text.contains('-') && text.matches('.').count() > 1 {
+            return Err(self.unknown_release(text));
+        }
+        self.release(text)
+    }
+
     fn unknown_release(&self, text: &str) -> UnknownRelease {
         let stable = || self.metadata_versions().iter().filter(|version| version.stable);
         let mut releases: Vec<&str> = stable().map(MetadataVersion::release).collect();

@@ -151,6 +151,13 @@ impl Catalog {
         version.map_or_else(|| level.to_string(), |version| format!("{level} ({})", version.name))
     }
 
+    /// Whether Kafka itself keeps a level from being finalized that a controller does not support: not below
+    /// `metadata.version` 15, where controllers don't register. A controller that is left behind dies of the level.
+    #[must_use]
+    pub fn kafka_checks_controllers(&self, metadata_version: Level) -> bool {
+        metadata_version >= Level(table::CONTROLLERS_REGISTER)
+    }
+
     /// Whether a controller that supports these ranges really moves `kraft.version`: Kafka before 4.1 advertises level
     /// 1 and reports success, and does not.
     #[must_use]

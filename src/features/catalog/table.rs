@@ -82,6 +82,9 @@ const fn share(max: i16) -> RangeRow {
     (FeatureName::SHARE_VERSION, 0, max)
 }
 
+/// The `metadata.version` from which on controllers register, and Kafka's own check of levels includes them (KIP-919).
+pub(super) const CONTROLLERS_REGISTER: i16 = 15;
+
 /// The lowest `metadata.version` that software must support for its controllers to move `kraft.version`. Seen: a 3.9
 /// controller answers with success and only writes the level down, while the quorum stays static; 4.0 answers with
 /// success and does nothing; 4.1 and later move it. All of them advertise 0 to 1.

@@ -69,12 +69,15 @@ impl Blocker {
 ///
 /// A node that is known not to be registered is left out, since Kafka does not ask it either. A controller that only
 /// pretends to move `kraft.version` blocks that step once its turn has come, and not the steps before it.
+///
+/// Kafka asks no controller below `metadata.version` 15, nor whether one really moves `kraft.version`: there a controller
+/// whose range is unknown blocks too.
 pub(super) fn against(catalog: &Catalog, plan: &Plan, observed: &Observed) -> Vec<Blocker> {
     let mut blockers = Vec::new();
     let mut first = plan.requests.first().into_iter().flat_map(|request| &request.steps);
     if let Some(step) = first.find(|step| step.feature.is_kraft_version()) {
         for node in observed.nodes.values().filter(|node| node.roles.controller) {
-            if node.supported.value().is_some_and(|supported| !catalog.moves_kraft_version(supported)) {
+            if !node.supported.value().is_some_and(|supported| catalog.moves_kraft_version(supported)) {
                 let range = node.range(&step.feature);
                 let why = BlockerWhy::KraftVersionNotMoved;
                 blockers.push(Blocker { why, ..Blocker::of(node, &step.feature, range, step.to) });
@@ -84,11 +87,19 @@ pub(super) fn against(catalog: &Catalog, plan: &Plan, observed: &Observed) -> Ve
             return blockers;
         }
     }
-    for node in observed.nodes.values().filter(|node| node.registered != Known::Yes(false)) {
+    let finalized = observed.finalized.get(FeatureName::METADATA_VERSION);
+    let kafka_checks_controllers = catalog.kafka_checks_controllers(finalized);
+    for node in observed.nodes.values() {
+        let ours_to_check = node.roles.controller && !kafka_checks_controllers;
+        if node.registered == Known::Yes(false) && !ours_to_check {
+            continue;
+        }
         for step in plan.requests.iter().flat_map(|request| &request.steps) {
-            let Some(range) = node.range(&step.feature) else { continue };
-            if !range.contains(step.to) {
-                blockers.push(Blocker::of(node, &step.feature, Some(range), step.to));
+            match node.range(&step.feature) {
+                Some(range) if range.contains(step.to) => {}
+                Some(range) => blockers.push(Blocker::of(node, &step.feature, Some(range), step.to)),
+                None if ours_to_check => blockers.push(Blocker::of(node, &step.feature, None, step.to)),
+                None => {}
             }
         }
     }
@@ -196,6 +207,9 @@ impl InWords<'_> {
         let feature = &blocker.feature;
         let needed = self.catalog.level_text(feature, blocker.needed);
         match (blocker.why, blocker.supported) {
+            (BlockerWhy::KraftVersionNotMoved, None) => f.write_str(
+                "could not be asked whether it moves kraft.version, which Kafka before 4.1 does not",
+            ),
             (BlockerWhy::KraftVersionNotMoved, _) => {
                 f.write_str("says that it supports kraft.version 1, but Kafka before 4.1 does not move it")
             }

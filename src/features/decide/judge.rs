@@ -7,10 +7,10 @@ use super::blockers::{self, Blocker, BlockerWhy};
 use super::refusal::{Refusal, RefusalKind};
 use super::spec::{Mode, SoakState};
 use super::state::{Stall, State};
-use super::{Situation, claims, soak, words};
+use super::{Failure, Situation, claims, soak, words};
 use crate::features::FeatureName;
 use crate::features::catalog::Catalog;
-use crate::features::observed::{Known, Observed};
+use crate::features::observed::{Known, Observed, Quorum};
 use crate::features::plan::{Batching, Direction, Plan, PlanError, PlanInput, Request, Step, plan};
 use crate::features::target::{Target, TargetError};
 
@@ -62,10 +62,10 @@ pub(super) fn judge(
     let observed = match situation.observed {
         Ok(observed) => observed,
         Err(unreachable) => {
-            let state = if unreachable.not_authorized {
-                State::Stalled(Stall::NotAuthorized)
-            } else {
-                State::ClusterUnreachable
+            let state = match unreachable.failure {
+                Failure::NoAnswer => State::ClusterUnreachable,
+                Failure::NotAuthorized => State::Stalled(Stall::NotAuthorized),
+                Failure::TwoClusters => State::Stalled(Stall::ClusterIdMismatch),
             };
             let soak = situation.remembered.soak.clone();
             return Verdict { soak, ..Verdict::new(state, unreachable.message.clone()) };
@@ -88,11 +88,11 @@ fn judge_way(situation: &Situation<'_>, observed: &Observed, target: &Target) ->
     {
         return Verdict::stalled(Stall::Conflict, message);
     }
-    if let Known::Yes(quorum) = &observed.quorum
-        && quorum.leader.is_none()
-    {
-        let message = "The controller quorum has no leader, so nothing can be changed; it goes on by itself once \
-                       a majority of the voters is back.";
+    if let Known::Yes(Quorum { leader: Known::No(why), .. }) = &observed.quorum {
+        let message = format!(
+            "The controllers have no leader that could be asked, so nothing is sent: {why}. It goes on by itself \
+             once a majority of the voters is back."
+        );
         return Verdict {
             soak: situation.remembered.soak.clone(),
             ..Verdict::new(State::QuorumUnavailable, message)
@@ -121,6 +121,16 @@ fn judge_way(situation: &Situation<'_>, observed: &Observed, target: &Target) ->
     let Some(request) = plan.requests.first() else {
         return reached(situation.catalog, plan);
     };
+
+    let checks =
+        situation.catalog.kafka_checks_controllers(observed.finalized.get(FeatureName::METADATA_VERSION));
+    if let (Known::No(why), false, Mode::Apply) = (&observed.quorum, checks, spec.mode) {
+        let message = format!(
+            "The quorum could not be read, and below metadata.version 15 Kafka does not ask controllers what they \
+             support, so nothing is sent: {why}"
+        );
+        return Verdict { plan, ..Verdict::new(State::QuorumUnavailable, message) };
+    }
 
     let blockers = blockers::against(situation.catalog, &plan, observed);
     if spec.mode == Mode::Plan {
@@ -179,7 +189,7 @@ fn settles(situation: &Situation<'_>, request: &Request) -> bool {
     let accepted = |step: &Step| {
         situation.remembered.accepted.iter().any(|accepted| {
             (&accepted.feature, accepted.from, accepted.to) == (&step.feature, step.from, step.to)
-                && situation.now.duration_since(accepted.at) < SETTLING
+                && situation.now.duration_since(accepted.at).abs() < SETTLING
         })
     };
     request.steps.iter().any(accepted)
@@ -262,8 +272,8 @@ fn blocked(
         }
         (false, true, answer) => {
             format!(
-                "Waiting for nodes to support the target; the cluster says: {}",
-                answer.unwrap_or_default()
+                "Waiting for nodes to support the target; the cluster says: {}.",
+                answer.unwrap_or_default().trim_end_matches('.')
             )
         }
     };

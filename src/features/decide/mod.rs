@@ -29,11 +29,22 @@ use super::observed::{ClusterId, Observed};
 use super::plan::{Batching, Plan, Request};
 use super::target::resolve;
 
+/// Why a cluster could not be read, as far as a decision depends on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// It did not answer as it should; it may by itself.
+    NoAnswer,
+    /// It was reached and did not let the operator's user in.
+    NotAuthorized,
+    /// The addresses lead to different clusters.
+    TwoClusters,
+}
+
 /// That a cluster could not be read, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unreachable {
-    /// Whether the cluster was reached and did not let the operator's user in.
-    pub not_authorized: bool,
+    /// What kind of failure it is.
+    pub failure: Failure,
     /// What failed, with the phase and the peer, in one line.
     pub message: String,
 }

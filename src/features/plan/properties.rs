@@ -355,7 +355,9 @@ fn real_case() -> impl Strategy<Value = (FinalizedFeatures, Target, DowngradePol
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(4_000))]
+    #![proptest_config(ProptestConfig::with_cases(
+        if std::env::var_os("KAFKA_FEATURES_FULL").is_some() { 40_000 } else { 4_000 }
+    ))]
 
     #[test]
     fn on_the_real_catalog_no_plan_breaks_a_dependency_a_policy_or_the_metadata(

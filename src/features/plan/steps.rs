@@ -68,20 +68,22 @@ fn metadata_upgrade(input: &PlanInput<'_>, from: Level, to: Level) -> (bool, Opt
     }
 }
 
-/// What raising `eligible.leader.replicas.version` does to `min.insync.replicas`: Kafka sets the cluster-wide value
-/// and wipes those of single brokers. `None` where no broker has its own.
+/// What raising `eligible.leader.replicas.version` does to `min.insync.replicas`: Kafka removes what was set for single
+/// brokers, and sets the active controller's value for the whole cluster where none is set, which comes before what
+/// stands in a broker's file. `None` where no broker has its own.
 fn min_insync_note(input: &PlanInput<'_>) -> Option<String> {
     match input.min_insync_overrides {
         Known::Yes(brokers) if brokers.is_empty() => None,
         Known::Yes(brokers) => {
             let ids: Vec<String> = brokers.iter().map(ToString::to_string).collect();
             Some(format!(
-                "Kafka removes the min.insync.replicas that broker {} has of its own",
+                "the min.insync.replicas that broker {} has of its own no longer counts: one for all takes its place",
                 ids.join(", ")
             ))
         }
         Known::No(why) => Some(format!(
-            "Kafka removes any min.insync.replicas that a broker has of its own; not known here: {why}"
+            "any min.insync.replicas that a broker has of its own no longer counts, one for all takes its place; not \
+             known here: {why}"
         )),
     }
 }

@@ -56,7 +56,7 @@ pub(super) fn scene() -> Scene {
     let observed = Observed {
         cluster_id: ClusterId("cluster-a".into()),
         quorum: Known::Yes(Quorum {
-            leader: Some(NodeId(1)),
+            leader: Known::Yes(NodeId(1)),
             voters: nodes.iter().map(|node| node.id).collect(),
             observers: BTreeSet::new(),
         }),

@@ -125,7 +125,7 @@ fn paused_comes_before_everything_and_touches_nothing() {
     assert_eq!((decision.state, decision.next.clone()), (State::Paused, None));
     assert!(decision.view.is_some());
     paused.spec.target = TargetSpec::Release("latest".into());
-    paused.observed = Err(Unreachable { not_authorized: false, message: "gone".into() });
+    paused.observed = Err(Unreachable { failure: Failure::NoAnswer, message: "gone".into() });
     assert_eq!(paused.decide().state, State::Paused);
 }
 
@@ -133,13 +133,13 @@ fn paused_comes_before_everything_and_touches_nothing() {
 fn a_cluster_that_can_not_be_reached_keeps_what_was_seen_of_it() {
     let mut scene = scene();
     let message = "kafka:9092: connection refused: nothing listens there";
-    scene.observed = Err(Unreachable { not_authorized: false, message: message.into() });
+    scene.observed = Err(Unreachable { failure: Failure::NoAnswer, message: message.into() });
     let decision = scene.decide();
     assert_eq!((decision.state, decision.recheck), (State::ClusterUnreachable, Recheck::Backoff));
     assert_eq!((decision.message.as_str(), decision.view), (message, None));
     assert_eq!(decision.cluster_id, scene.remembered.cluster_id);
 
-    scene.observed = Err(Unreachable { not_authorized: true, message: message.into() });
+    scene.observed = Err(Unreachable { failure: Failure::NotAuthorized, message: message.into() });
     assert_eq!(stalled(&scene.decide()), Some(Stall::NotAuthorized));
 }
 
@@ -147,10 +147,11 @@ fn a_cluster_that_can_not_be_reached_keeps_what_was_seen_of_it() {
 fn nothing_is_sent_while_the_quorum_has_no_leader() {
     let mut scene = scene();
     let Known::Yes(quorum) = &mut scene.observed().quorum else { panic!() };
-    quorum.leader = None;
+    quorum.leader = Known::No("the active controller 1 can't be asked".into());
     let decision = scene.decide();
     assert_eq!((decision.state, decision.next), (State::QuorumUnavailable, None));
     assert_eq!(decision.recheck, Recheck::Backoff);
+    has_all(&decision.message, &["the active controller 1 can't be asked", "goes on by itself"]);
 }
 
 #[test]
@@ -384,7 +385,7 @@ fn what_can_not_be_a_target_stalls_before_the_cluster_matters() {
         assert_eq!(stalled(&decision), Some(why), "{}", decision.message);
         has_all(&decision.message, &[text]);
         assert!(decision.view.is_some());
-        scene.observed = Err(Unreachable { not_authorized: false, message: "gone".into() });
+        scene.observed = Err(Unreachable { failure: Failure::NoAnswer, message: "gone".into() });
         assert_eq!(stalled(&scene.decide()), Some(why));
     }
 }

@@ -168,10 +168,15 @@ fn all_ghosts_are_named_when_one_is_held_against_the_change() {
 }
 
 #[test]
-fn a_ghost_whose_range_is_known_needs_no_refusal() {
+fn a_controller_that_answers_is_no_ghost_though_a_new_leader_does_not_list_it_yet() {
     let mut scene = scene();
     scene.add(Node { supported: Known::Yes(software("4.3")), ..ghost(5) });
-    assert_eq!(stalled(&scene.decide()), Some(Stall::GhostController));
+    let decision = scene.decide();
+    assert_eq!(decision.state, State::WaitingForNodes);
+    has_all(&decision.message, &["controller 5 supports metadata.version 7-30"]);
+    scene.node(5).supported = Known::Yes(software("4.4"));
+    let text = UNSUPPORTED.replace("Broker 4", "Controller 5");
+    assert_eq!(scene.refused(RefusalKind::Levels, &text).decide().state, State::WaitingForNodes);
 }
 
 #[test]
@@ -196,4 +201,28 @@ fn controllers_that_only_pretend_to_move_kraft_version_block_that_step_and_nothi
         scene.node(id).supported = Known::Yes(software("4.1"));
     }
     assert_eq!(sent(&scene.decide()), [("kraft.version".to_owned(), 1)]);
+}
+
+#[test]
+fn a_controller_that_could_not_be_asked_blocks_what_kafka_does_not_check() {
+    // below metadata.version 15 Kafka asks no controller
+    let mut scene = scene().levels(&[("metadata.version", 20)]).finalized(&[("metadata.version", 14)]);
+    scene.node(2).supported = Known::No("nobody told its address".into());
+    let decision = scene.decide();
+    assert_eq!((decision.state, decision.next.clone()), (State::WaitingForNodes, None));
+    assert_eq!(blocking(&decision).iter().map(|b| b.0).collect::<Vec<_>>(), [2]);
+    has_all(&decision.message, &["broker and controller 2", "could not be asked"]);
+    let mut scene = scene.finalized(&[("metadata.version", 15)]);
+    assert_eq!(sent(&scene.decide()), [("metadata.version".to_owned(), 20)]);
+    let observed = scene.observed.as_mut().unwrap();
+    observed.quorum = Known::No("no answer".into());
+    let mut scene = scene.finalized(&[("metadata.version", 14)]);
+    assert_eq!(scene.decide().state, State::QuorumUnavailable);
+
+    // nor does it say whether a controller really moves kraft.version
+    scene = super::fixtures::scene().levels(&[("kraft.version", 1)]).finalized(&[("metadata.version", 33)]);
+    scene.node(3).supported = Known::No("nobody told its address".into());
+    let decision = scene.decide();
+    assert_eq!((decision.state, decision.next.clone()), (State::WaitingForNodes, None));
+    has_all(&decision.message, &["broker and controller 3", "moves kraft.version"]);
 }

@@ -134,7 +134,7 @@ fn a_scene() -> impl Strategy<Value = Scene> {
             observed.finalized.set(FeatureName::metadata_version(), Level(metadata));
             observed.min_insync_overrides = overrides;
             if let (true, Known::Yes(quorum)) = (leaderless, &mut observed.quorum) {
-                quorum.leader = None;
+                quorum.leader = Known::No("nobody leads".into());
             }
             if rival {
                 let seniority = Seniority { created: time(50), uid: "older".into() };
@@ -142,7 +142,7 @@ fn a_scene() -> impl Strategy<Value = Scene> {
                 scene.claims.push(Claim { owner: "ns/older".into(), seniority, features });
             }
             if unreachable {
-                scene.observed = Err(Unreachable { not_authorized: false, message: "gone".into() });
+                scene.observed = Err(Unreachable { failure: Failure::NoAnswer, message: "gone".into() });
             }
             scene
         },
@@ -173,7 +173,7 @@ fn may_send(scene: &Scene, decision: &Decision) -> Result<(), TestCaseError> {
     let known = scene.spec.cluster_id.as_ref().or(scene.remembered.cluster_id.as_ref());
     prop_assert_eq!(known, Some(&observed.cluster_id));
     prop_assert_eq!(decision.cluster_id.as_ref(), Some(&observed.cluster_id));
-    prop_assert!(observed.quorum.value().is_none_or(|quorum| quorum.leader.is_some()));
+    prop_assert!(observed.quorum.value().is_none_or(|quorum| quorum.leader.value().is_some()));
     let view = decision.view.as_ref().expect("what is acted on is shown");
     prop_assert!(view.blockers.is_empty());
     prop_assert_eq!(view.plan.requests.first(), Some(request));

@@ -74,10 +74,10 @@ fn a_pause_an_outage_and_a_lost_leader_keep_it() {
     assert_eq!(scene.decide().soak, begun.soak);
     scene.spec.paused = false;
     if let Known::Yes(quorum) = &mut scene.observed().quorum {
-        quorum.leader = None;
+        quorum.leader = Known::No("nobody leads".into());
     }
     assert_eq!(scene.decide().soak, begun.soak);
-    scene.observed = Err(Unreachable { not_authorized: false, message: "gone".into() });
+    scene.observed = Err(Unreachable { failure: Failure::NoAnswer, message: "gone".into() });
     assert_eq!(scene.decide().soak, begun.soak);
 }
 
