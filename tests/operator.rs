@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "operator/replicas.rs"]
+mod replicas;
 #[path = "operator/stage.rs"]
 mod stage;
 mod testbed;
