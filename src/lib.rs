@@ -7,3 +7,4 @@ pub mod api;
 pub mod controller;
 pub mod features;
 pub mod kafka;
+pub mod telemetry;

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "operator/replicas.rs"]
+mod replicas;
 #[path = "operator/stage.rs"]
 mod stage;
 mod testbed;
@@ -287,7 +289,15 @@ async fn the_binary_runs_until_it_is_told_to_end() {
     let stage = Stage::without_operator().await;
     stage.install().await;
     let mut operator = tokio::process::Command::new(env!("CARGO_BIN_EXE_kafka-features-operator"))
-        .args(["run", "--namespace", "default"])
+        .args([
+            "run",
+            "--namespace",
+            "default",
+            "--lease-namespace",
+            stage::ACCOUNT,
+            "--listen",
+            "127.0.0.1:0",
+        ])
         .env("KUBECONFIG", stage.kubeconfig())
         .kill_on_drop(true)
         .spawn()

@@ -34,7 +34,12 @@ const ROOMS: &[Room] = &[
     },
     Room { name: "kafka", may_use: &["features"], never: &KUBERNETES },
     Room { name: "api", may_use: &["features"], never: &["kafka_protocol", "tokio"] },
-    Room { name: "controller", may_use: &["features", "kafka", "api"], never: &["kafka_protocol"] },
+    Room { name: "telemetry", may_use: &[], never: &["kube", "k8s_openapi", "kafka_protocol"] },
+    Room {
+        name: "controller",
+        may_use: &["features", "kafka", "api", "telemetry"],
+        never: &["kafka_protocol", "axum", "prometheus_client"],
+    },
 ];
 
 /// What a pure room must not reach for: the world and the clock.

@@ -1,10 +1,15 @@
 //! The operator's binary.
 
 use std::io::IsTerminal as _;
+use std::net::SocketAddr;
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
+use kafka_features_operator::telemetry::{self, Telemetry};
 use kafka_features_operator::{api, controller};
+use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
@@ -31,6 +36,47 @@ struct Run {
     /// The one namespace whose resources are looked after; all, if left out.
     #[arg(long)]
     namespace: Option<String>,
+    /// Where /livez, /readyz and /metrics are served.
+    #[arg(long, default_value = "0.0.0.0:8080", value_name = "ADDRESS:PORT")]
+    listen: SocketAddr,
+    #[command(flatten)]
+    lease: Lease,
+}
+
+#[derive(Args, Debug)]
+struct Lease {
+    /// The Lease that decides which of several replicas acts.
+    #[arg(long, default_value = "kafka-features-operator", value_name = "NAME")]
+    lease_name: String,
+    /// The Lease's namespace; the pod's own if left out, and "default" outside a pod.
+    #[arg(long, value_name = "NAMESPACE")]
+    lease_namespace: Option<String>,
+    /// How long a replica that fell silent keeps the others waiting.
+    #[arg(long, default_value_t = 15, value_name = "SECONDS", value_parser = clap::value_parser!(u16).range(3..=3600))]
+    lease_seconds: u16,
+    /// Take no lease: only where there is one replica.
+    #[arg(long, conflicts_with_all = ["lease_name", "lease_namespace", "lease_seconds"])]
+    no_lease: bool,
+}
+
+impl Lease {
+    fn terms(self) -> Option<controller::Terms> {
+        if self.no_lease {
+            return None;
+        }
+        let namespace = self.lease_namespace.or_else(own_namespace).unwrap_or_else(|| "default".to_owned());
+        // a replica that starts again in the same pod is another holder
+        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        let holder = format!("{host}_{:016x}", rand::random::<u64>());
+        let duration = Duration::from_secs(self.lease_seconds.into());
+        Some(controller::Terms { namespace, name: self.lease_name, holder, duration })
+    }
+}
+
+/// The namespace of the pod that this runs in, if it does.
+fn own_namespace() -> Option<String> {
+    let text = std::fs::read_to_string("/var/run/secrets/kubernetes.io/serviceaccount/namespace").ok()?;
+    Some(text.trim().to_owned()).filter(|namespace| !namespace.is_empty())
 }
 
 fn main() -> ExitCode {
@@ -61,8 +107,19 @@ async fn run(arguments: Run) -> Result<(), Box<dyn std::error::Error>> {
         }
         tracing::info!("shutting down once the passes under way have ended");
     };
+    let listener = TcpListener::bind(arguments.listen).await.map_err(|error| {
+        format!("can't listen on {}: {error}; give another address with --listen", arguments.listen)
+    })?;
+    tracing::info!(address = %listener.local_addr()?, "serving /livez, /readyz and /metrics");
+    let telemetry = Arc::new(Telemetry::default());
     let client = kube::Client::try_default().await?;
-    let settings = controller::Settings { namespace: arguments.namespace, ..Default::default() };
-    controller::run(client, settings, shutdown).await;
-    Ok(())
+    let settings = controller::Settings {
+        namespace: arguments.namespace,
+        lease: arguments.lease.terms(),
+        ..Default::default()
+    };
+    tokio::select! {
+        ended = controller::run(client, settings, Arc::clone(&telemetry), shutdown) => Ok(ended?),
+        failed = telemetry::serve(listener, telemetry) => Ok(failed?),
+    }
 }

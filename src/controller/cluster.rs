@@ -7,6 +7,7 @@ use crate::features::decide::{Failure, RefusalKind, Unreachable};
 use crate::features::observed::{ClusterId, Observed};
 use crate::features::plan::Request;
 use crate::kafka::{self, Phase};
+use crate::telemetry::{Metrics, Update};
 
 /// Why a change did not come about, or is not known to have.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,13 +37,28 @@ pub(super) trait Cluster: Sync {
     ) -> impl Future<Output = Result<(), Setback>> + Send;
 }
 
-impl Cluster for kafka::Client {
+/// A cluster behind the client, with every request to change it counted.
+pub(super) struct Counted<'a> {
+    pub(super) client: kafka::Client,
+    pub(super) metrics: &'a Metrics,
+}
+
+impl Cluster for Counted<'_> {
     async fn observe(&self) -> Result<Observed, Unreachable> {
-        Self::observe(self).await.map_err(|error| unreachable(&error))
+        self.client.observe().await.map_err(|error| unreachable(&error))
     }
 
     async fn change(&self, id: &ClusterId, request: &Request, dry_run: bool) -> Result<(), Setback> {
-        self.update_features(id, request, dry_run).await.map_err(|error| setback(&error))
+        let done = self.client.update_features(id, request, dry_run).await.map_err(|error| setback(&error));
+        self.metrics.count_update(
+            dry_run,
+            match &done {
+                Ok(()) => Update::Accepted,
+                Err(Setback::Refused { .. }) => Update::Refused,
+                Err(Setback::Unreachable(_)) => Update::Failed,
+            },
+        );
+        done
     }
 }
 

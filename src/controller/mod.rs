@@ -4,6 +4,7 @@
 mod act;
 mod claims;
 mod cluster;
+mod lease;
 mod pace;
 mod pass;
 mod report;
@@ -24,12 +25,15 @@ use kube::runtime::reflector::{self, Store};
 use kube::runtime::{WatchStreamExt as _, watcher};
 use kube::{Client, Resource as _, ResourceExt as _};
 
+pub use lease::{Lost, Terms};
 pub use pace::Pace;
 
 use crate::api::KafkaFeatures;
 use crate::api::conditions::{self, STALLED};
 use crate::features::decide::{Recheck, Stall, State};
 use crate::kafka::Timeouts;
+use crate::telemetry::{Phase, Telemetry};
+use lease::{Lease, Tenure};
 use pace::Rests;
 
 /// The operator's name, towards the API server and in events.
@@ -40,6 +44,8 @@ const NAME: &str = "kafka-features-operator";
 pub struct Settings {
     /// The one namespace whose resources are looked after; `None`: all.
     pub namespace: Option<String>,
+    /// The lease that decides which replica acts; `None` where this is the only one.
+    pub lease: Option<Terms>,
     /// How long resources rest between passes.
     pub pace: Pace,
     /// How long the Kafka client waits.
@@ -59,6 +65,9 @@ enum Error {
     /// The API server fell silent.
     #[error("the API server did not answer within {} s, asked to {doing}", API_PATIENCE.as_secs())]
     Silent { doing: &'static str },
+    /// Another replica may be acting by now.
+    #[error("the lease ran out in the middle of the pass")]
+    LeaseRanOut,
     /// The watch has ended.
     #[error("the operator is shutting down")]
     ShuttingDown,
@@ -91,15 +100,59 @@ struct Context {
     /// one of several that wait for it.
     complete: Shared<BoxFuture<'static, bool>>,
     rests: Rests,
+    tenure: Arc<Tenure>,
+    telemetry: Arc<Telemetry>,
 }
 
-/// Looks after all resources until `shutdown` is ready and the passes under way have ended.
-pub async fn run(client: Client, settings: Settings, shutdown: impl Future<Output = ()> + Send + 'static) {
-    let shutdown = shutdown.boxed().shared();
+/// Looks after all resources until `shutdown` is ready and the passes under way have ended. With a lease, only for as
+/// long as this replica holds it, and not before.
+///
+/// # Errors
+/// If the lease is lost. Everything has been broken off then, and nothing more is sent.
+pub async fn run(
+    client: Client,
+    settings: Settings,
+    telemetry: Arc<Telemetry>,
+    shutdown: impl Future<Output = ()> + Send + 'static,
+) -> Result<(), Lost> {
+    let shutdown: Shutdown = shutdown.boxed().shared();
     tokio::select! {
-        () = shutdown.clone() => return,
-        () = wait_for_definition(&client, &settings) => {}
+        () = shutdown.clone() => return Ok(()),
+        () = wait_for_definition(&client, &settings, &telemetry) => {}
     }
+    let Some(terms) = settings.lease.clone() else {
+        look_after(client, settings, telemetry, Tenure::unlimited(), shutdown).await;
+        return Ok(());
+    };
+    let mut lease = Lease::new(client.clone(), terms);
+    tokio::select! {
+        () = shutdown.clone() => return Ok(()),
+        () = lease.take(&telemetry) => {}
+    }
+    let acting = look_after(client, settings, Arc::clone(&telemetry), lease.tenure(), shutdown);
+    let ended = tokio::select! {
+        // the loss of the lease comes first: what is dropped here is not polled again
+        biased;
+        lost = lease.keep() => Err(lost),
+        () = acting => Ok(()),
+    };
+    telemetry.metrics.show_lease(false);
+    if ended.is_ok() {
+        lease.release().await;
+    }
+    ended
+}
+
+type Shutdown = Shared<BoxFuture<'static, ()>>;
+
+async fn look_after(
+    client: Client,
+    settings: Settings,
+    telemetry: Arc<Telemetry>,
+    tenure: Arc<Tenure>,
+    shutdown: Shutdown,
+) {
+    telemetry.enter(Phase::Acting);
     let (resources, writer) = reflector::store();
     let complete = {
         let resources = resources.clone();
@@ -112,6 +165,8 @@ pub async fn run(client: Client, settings: Settings, shutdown: impl Future<Outpu
         resources,
         rests: Rests::new(settings.pace),
         settings: settings.clone(),
+        tenure,
+        telemetry,
     });
     // A watch of our own beside the controller's: it tells of resources that go, too, and only after the store that
     // claims are read from knows it, so that nobody is woken to find things as they were.
@@ -146,10 +201,19 @@ fn api(client: &Client, settings: &Settings) -> Api<Watched> {
 
 /// Waits until the API server knows the resource's kind. The operator and the definition may be installed in any
 /// order, and the definition may come by other hands.
-async fn wait_for_definition(client: &Client, settings: &Settings) {
+async fn wait_for_definition(client: &Client, settings: &Settings, telemetry: &Telemetry) {
     let one = ListParams::default().limit(1);
-    while let Err(error) = api(client, settings).list(&one).await {
-        tracing::warn!(%error, "KafkaFeatures can't be listed; is the CustomResourceDefinition installed? Trying again");
+    while let Err(error) = in_time("list KafkaFeatures", api(client, settings).list(&one)).await {
+        let what = match &error {
+            Error::Api { source: kube::Error::Api(status), .. } if status.code == 404 => {
+                "the CustomResourceDefinition kafkafeatures.kafkafeatures.dev; apply crds/".to_owned()
+            }
+            error => error.to_string(),
+        };
+        let phase = Phase::WaitingFor(what);
+        if telemetry.enter(phase.clone()) {
+            tracing::warn!("{phase}");
+        }
         tokio::time::sleep(settings.pace.soon).await;
     }
 }
@@ -158,7 +222,9 @@ async fn wait_for_definition(client: &Client, settings: &Settings) {
 /// are any.
 fn wake_rivals(context: &Context, touched: &Watched) -> bool {
     let resources = context.resources.state();
-    context.rests.keep(|uid| resources.iter().any(|resource| resource.uid().as_deref() == Some(uid)));
+    let exists = |uid: &str| resources.iter().any(|resource| resource.uid().as_deref() == Some(uid));
+    context.rests.keep(exists);
+    context.telemetry.metrics.keep(exists);
     let mut woken = false;
     for rival in resources.iter().filter(|rival| rival.uid() != touched.uid() && is_in_conflict(rival)) {
         context.rests.wake(&rival.uid().unwrap_or_default());
@@ -182,10 +248,14 @@ async fn reconcile(watched: Arc<Watched>, context: Arc<Context>) -> Result<Actio
         return Err(Error::ShuttingDown);
     }
     let namespace = watched.namespace().unwrap_or_default();
-    let Some((generation, recheck)) = pass::pass(&context, &namespace, &watched.name_any()).await? else {
+    let under_way = context.telemetry.metrics.begin_pass();
+    let Some(passed) = pass::pass(&context, &namespace, &watched.name_any()).await? else {
+        under_way.end("Gone");
         return Ok(Action::await_change());
     };
-    Ok(Action::requeue(context.rests.begin(&uid, generation, recheck, Timestamp::now())))
+    under_way.end(passed.reason);
+    context.telemetry.metrics.place(&uid, passed.reason);
+    Ok(Action::requeue(context.rests.begin(&uid, passed.generation, passed.recheck, Timestamp::now())))
 }
 
 /// A pass that broke off is made again after a rest of its own, longer each time.

@@ -10,20 +10,25 @@ use kube::runtime::events::Recorder;
 use serde_json::json;
 
 use super::act::{Outcome, act};
-use super::cluster::Cluster;
+use super::cluster::{Cluster, Counted};
 use super::resource::{Resource, seniority};
 use super::{Context, Error, NAME, claims, in_time, report};
-use crate::api::KafkaFeatures;
+use crate::api::{KafkaFeatures, conditions};
 use crate::features::catalog::Catalog;
 use crate::features::decide::{Decision, Recheck, Situation, Spec};
-use crate::kafka::{self, Address, Endpoints};
+use crate::kafka::{self, Address, Endpoints, Permit as _};
 
-/// Makes one pass, and says when the next is due; `None` where the resource is gone.
-pub(super) async fn pass(
-    context: &Context,
-    namespace: &str,
-    name: &str,
-) -> Result<Option<(Option<i64>, Recheck)>, Error> {
+/// What a pass came to.
+pub(super) struct Passed {
+    pub(super) generation: Option<i64>,
+    /// When the next one is due.
+    pub(super) recheck: Recheck,
+    /// The reason that conditions give.
+    pub(super) reason: &'static str,
+}
+
+/// Makes one pass; `None` where the resource is gone.
+pub(super) async fn pass(context: &Context, namespace: &str, name: &str) -> Result<Option<Passed>, Error> {
     let kind = ApiResource::erase::<KafkaFeatures>(&());
     let api: Api<DynamicObject> = Api::namespaced_with(context.client.clone(), namespace, &kind);
     let object = in_time("read the resource", api.get_opt(name)).await?;
@@ -32,14 +37,21 @@ pub(super) async fn pass(
     };
     let resource = Resource::read(&object);
     let outcome = match declared(context, &resource) {
-        Ok((spec, cluster)) => observe_and_act(context, &resource, &spec, &cluster).await,
+        Ok((spec, client)) => {
+            let cluster = Counted { client, metrics: &context.telemetry.metrics };
+            observe_and_act(context, &resource, &spec, &cluster).await
+        }
         Err(message) => {
             let decision = Decision::invalid_spec(&resource.remembered(), message);
             Outcome { decision, accepted: None }
         }
     };
+    if !context.tenure.holds() {
+        return Err(Error::LeaseRanOut);
+    }
     write(context, &api, &resource, &outcome).await?;
-    Ok(Some((resource.metadata.generation, outcome.decision.recheck)))
+    let reason = conditions::reason(outcome.decision.state);
+    Ok(Some(Passed { generation: resource.metadata.generation, recheck: outcome.decision.recheck, reason }))
 }
 
 /// What the resource declares, and the cluster it declares it of.
@@ -50,7 +62,8 @@ fn declared(context: &Context, resource: &Resource) -> Result<(Spec, kafka::Clie
         brokers: addresses(&spec.cluster.bootstrap_servers)?,
         controllers: addresses(&spec.cluster.bootstrap_controllers)?,
     };
-    Ok((declared, kafka::Client::new(endpoints, context.settings.kafka)))
+    let client = kafka::Client::new(endpoints, context.settings.kafka).under(context.tenure.clone());
+    Ok((declared, client))
 }
 
 fn addresses(texts: &[String]) -> Result<Vec<Address>, String> {

@@ -184,6 +184,9 @@ pub(super) enum Cause {
         /// Kafka's text, as one bounded line; empty if there is none.
         message: String,
     },
+    /// Another may be acting by now.
+    #[error("nothing was sent: the lease of this replica has run out, or will before the change arrives")]
+    NotPermitted,
     /// The quorum has no leader.
     #[error("the quorum has no leader at this moment; check that a majority of the controllers is up")]
     NoActiveController,
@@ -241,6 +244,7 @@ impl Cause {
             | Self::KraftVersionNotHonoured
             | Self::FeatureTwice(_)
             | Self::NothingToSend
+            | Self::NotPermitted
             | Self::NoAddress
             | Self::NotEncodable { .. } => Phase::Protocol,
             Self::Unauthorized { .. } => Phase::Authorization,
@@ -265,6 +269,7 @@ impl Cause {
             | Self::ControllersClosed
             | Self::NoActiveController
             | Self::Redirected(..)
+            | Self::NotPermitted
             | Self::NoFinalizedLevels => true,
             Self::Api { code, .. } => {
                 ResponseError::try_from_code(*code).is_some_and(|error| error.is_retriable())
@@ -314,6 +319,7 @@ impl Cause {
             | Self::KraftVersionNotAlone(_)
             | Self::KraftVersionNotHonoured
             | Self::FeatureTwice(_)
+            | Self::NotPermitted
             | Self::NothingToSend
             | Self::NoAddress
             | Self::NotEncodable { .. } => false,

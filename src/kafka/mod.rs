@@ -18,12 +18,15 @@ mod quorum;
 mod rpc;
 mod update;
 
+use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use pass::Pass;
 
 pub use address::{Address, InvalidAddress};
 pub use error::{ApiError, Error, Phase};
+use update::Change;
 
 use crate::features::observed::{ClusterId, Observed};
 use crate::features::plan::Request;
@@ -61,18 +64,32 @@ impl Default for Timeouts {
     }
 }
 
+/// Whoever may forbid changes, such as a lease.
+pub trait Permit: fmt::Debug + Send + Sync {
+    /// Whether a change may be sent at this moment. Asked when nothing but sending is left to do.
+    fn holds(&self) -> bool;
+}
+
 /// A client of one cluster. It holds no connection between calls, so each call sees the cluster as it is.
 #[derive(Clone, Debug)]
 pub struct Client {
     endpoints: Endpoints,
     timeouts: Timeouts,
+    permit: Option<Arc<dyn Permit>>,
 }
 
 impl Client {
     /// A client; nothing is connected yet.
     #[must_use]
     pub fn new(endpoints: Endpoints, timeouts: Timeouts) -> Self {
-        Self { endpoints, timeouts }
+        Self { endpoints, timeouts, permit: None }
+    }
+
+    /// The same client, which sends no change that it has no permit for; asking whether a change would be taken needs
+    /// none.
+    #[must_use]
+    pub fn under(self, permit: Arc<dyn Permit>) -> Self {
+        Self { permit: Some(permit), ..self }
     }
 
     /// Sees the cluster: every node with its supported ranges, the finalized levels, the quorum.
@@ -89,7 +106,7 @@ impl Client {
     ///
     /// # Errors
     /// If the node that it would go to does not say, on that very connection, that its cluster is `expected` (nothing
-    /// is sent then), can't be reached, or refuses. Whether the change may have been made all the same is told by
+    /// is sent then), can't be reached, or refuses, or if the permit does not hold. Whether the change may have been made all the same is told by
     /// [`Error::outcome_unknown`].
     pub async fn update_features(
         &self,
@@ -98,6 +115,8 @@ impl Client {
         validate_only: bool,
     ) -> Result<(), Error> {
         let pass = Pass::begin(self.timeouts);
-        update::update(&self.endpoints, expected, request, validate_only, &pass).await
+        let permit = self.permit.as_deref().filter(|_| !validate_only);
+        let change = Change { cluster: expected, request, validate_only, permit };
+        update::update(&self.endpoints, &change, &pass).await
     }
 }

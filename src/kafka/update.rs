@@ -7,11 +7,11 @@ use kafka_protocol::messages::UpdateFeaturesRequest;
 use kafka_protocol::messages::update_features_request::FeatureUpdateKey;
 use kafka_protocol::protocol::StrBytes;
 
-use super::Endpoints;
 use super::bootstrap::{Entry, enter};
 use super::connection::milliseconds;
 use super::error::{Cause, EndpointKind, Error, active_controller_in};
 use super::pass::Pass;
+use super::{Endpoints, Permit};
 use crate::features::catalog::Catalog;
 use crate::features::observed::{ClusterId, NodeId};
 use crate::features::plan::{Direction, Request};
@@ -22,22 +22,26 @@ const MAX_REDIRECTS: usize = 3;
 const UPGRADE: i8 = 1;
 const SAFE_DOWNGRADE: i8 = 2;
 
+/// What is to be sent, and under which conditions.
+pub(super) struct Change<'a> {
+    /// The cluster that it is meant for.
+    pub(super) cluster: &'a ClusterId,
+    pub(super) request: &'a Request,
+    /// Whether the cluster is only asked whether it would take it.
+    pub(super) validate_only: bool,
+    pub(super) permit: Option<&'a dyn Permit>,
+}
+
 /// Sends the request: to the active controller where controllers are known, else through a broker.
-pub(super) async fn update(
-    endpoints: &Endpoints,
-    cluster: &ClusterId,
-    request: &Request,
-    validate_only: bool,
-    pass: &Pass,
-) -> Result<(), Error> {
-    check(request).map_err(|cause| Error::at(endpoints.name(), cause))?;
+pub(super) async fn update(endpoints: &Endpoints, change: &Change<'_>, pass: &Pass) -> Result<(), Error> {
+    check(change.request).map_err(|cause| Error::at(endpoints.name(), cause))?;
     let mut failed = None;
     if let Some(entry) = enter(&endpoints.controllers, EndpointKind::Controller, pass).await {
         match entry {
             Ok(entry) => {
-                entry.belongs_to(cluster)?;
+                entry.belongs_to(change.cluster)?;
                 if let Some(active) = entry.view.active_controller {
-                    return to_active_controller(entry, active, cluster, request, validate_only, pass).await;
+                    return to_active_controller(entry, active, change, pass).await;
                 }
                 let error = entry.connection.failed(Cause::NoActiveController);
                 if entry.view.has_no_leader() {
@@ -50,7 +54,7 @@ pub(super) async fn update(
         }
     }
     match enter(&endpoints.brokers, EndpointKind::Broker, pass).await {
-        Some(Ok(mut entry)) => send(&mut entry, cluster, request, validate_only, pass).await,
+        Some(Ok(mut entry)) => send(&mut entry, change, pass).await,
         Some(Err(error)) => Err(error),
         None => Err(failed.unwrap_or_else(|| Error::at(endpoints.name(), Cause::NoAddress))),
     }
@@ -77,14 +81,12 @@ fn check(request: &Request) -> Result<(), Cause> {
 async fn to_active_controller(
     mut entry: Entry,
     mut active: NodeId,
-    cluster: &ClusterId,
-    request: &Request,
-    validate_only: bool,
+    change: &Change<'_>,
     pass: &Pass,
 ) -> Result<(), Error> {
     for _ in 0..=MAX_REDIRECTS {
         entry = open_controller(&entry, active, pass).await?;
-        match send(&mut entry, cluster, request, validate_only, pass).await {
+        match send(&mut entry, change, pass).await {
             Err(error) => match error.api_error().and_then(|refusal| active_controller_in(refusal.message)) {
                 Some(other) => active = other,
                 None => return Err(error),
@@ -108,21 +110,15 @@ async fn open_controller(from: &Entry, id: NodeId, pass: &Pass) -> Result<Entry,
     }
 }
 
-async fn send(
-    entry: &mut Entry,
-    cluster: &ClusterId,
-    request: &Request,
-    validate_only: bool,
-    pass: &Pass,
-) -> Result<(), Error> {
-    entry.belongs_to(cluster)?;
+async fn send(entry: &mut Entry, change: &Change<'_>, pass: &Pass) -> Result<(), Error> {
+    entry.belongs_to(change.cluster)?;
     let connection = &mut entry.connection;
     let moves_kraft_version = || Catalog::kafka().moves_kraft_version(&connection.features().supported);
-    if request.steps.iter().any(|step| step.feature.is_kraft_version()) && !moves_kraft_version() {
+    if change.request.steps.iter().any(|step| step.feature.is_kraft_version()) && !moves_kraft_version() {
         return Err(connection.failed(Cause::KraftVersionNotHonoured));
     }
     connection.version::<UpdateFeaturesRequest>()?;
-    let updates = request.steps.iter().map(|step| {
+    let updates = change.request.steps.iter().map(|step| {
         FeatureUpdateKey::default()
             .with_feature(StrBytes::from_string(step.feature.to_string()))
             .with_max_version_level(step.to.0)
@@ -134,7 +130,11 @@ async fn send(
     let update = UpdateFeaturesRequest::default()
         .with_timeout_ms(milliseconds(pass.patience()))
         .with_feature_updates(updates.collect())
-        .with_validate_only(validate_only);
+        .with_validate_only(change.validate_only);
+    // the last thing before it goes out: all that came before it took time, and the process may have stood still
+    if change.permit.is_some_and(|permit| !permit.holds()) {
+        return Err(connection.failed(Cause::NotPermitted));
+    }
     let done = async {
         let answer = connection.ask(&update, pass).await?;
         connection.refuse::<UpdateFeaturesRequest>(answer.error_code, answer.error_message.as_deref())?;
@@ -146,5 +146,5 @@ async fn send(
         })
     };
     let done: Result<(), Error> = done.await;
-    if validate_only { done } else { done.map_err(Error::of_a_change) }
+    if change.validate_only { done } else { done.map_err(Error::of_a_change) }
 }

@@ -156,7 +156,7 @@ fn start_operator(server: &ApiServer, folder: &Path) -> Result<Process, String> 
     }
     let log = folder.join("operator.log");
     Ok(Process::start("kafka-features-operator", binary, log, |command| {
-        command.env("KUBECONFIG", server.kubeconfig());
+        command.env("KUBECONFIG", server.kubeconfig()).args(["run", "--listen", "127.0.0.1:0"]);
     }))
 }
 

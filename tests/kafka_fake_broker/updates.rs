@@ -1,9 +1,11 @@
 //! Changes: what is sent, to whom, how often, and what is known of it afterwards.
 
+use std::sync::Arc;
+
 use kafka_features_operator::features::Level;
 use kafka_features_operator::features::observed::ClusterId;
 use kafka_features_operator::features::plan::Direction;
-use kafka_features_operator::kafka::{Client, Endpoints, Phase};
+use kafka_features_operator::kafka::{Client, Endpoints, Permit, Phase};
 use kafka_protocol::messages::update_features_response::UpdatableFeatureResult;
 use kafka_protocol::messages::{ApiKey, UpdateFeaturesRequest, UpdateFeaturesResponse};
 use kafka_protocol::protocol::StrBytes;
@@ -258,5 +260,29 @@ async fn kraft_version_is_not_asked_of_a_kafka_that_would_only_say_that_it_did_i
             client(&[&node], &[]).update_features(&cluster(), &raise(&["kraft.version"]), false).await;
         assert_eq!(asked.is_ok(), sent, "{top}: {asked:?}");
         assert_eq!(node.seen(ApiKey::UpdateFeatures).len(), usize::from(sent), "{top}");
+    }
+}
+
+#[tokio::test]
+async fn a_change_without_a_permit_is_not_sent_however_far_it_came() {
+    #[derive(Debug)]
+    struct Never;
+    impl Permit for Never {
+        fn holds(&self) -> bool {
+            false
+        }
+    }
+    let (brokers, controllers) = (broker(|_, _| None).await, controller(|_, _| None).await);
+    for client in [client(&[&brokers], &[]), client(&[], &[&controllers])] {
+        let client = client.under(Arc::new(Never));
+        let error = client.update_features(&cluster(), &raise(&["group.version"]), false).await.unwrap_err();
+        assert!(error.to_string().contains("nothing was sent"), "{error}");
+        assert!(error.is_retryable() && !error.outcome_unknown(), "{error}");
+        // a question changes nothing
+        client.update_features(&cluster(), &raise(&["group.version"]), true).await.unwrap();
+    }
+    for node in [&brokers, &controllers] {
+        let [asked] = &node.seen(ApiKey::UpdateFeatures)[..] else { panic!("one request") };
+        assert!(asked.read::<UpdateFeaturesRequest>().validate_only);
     }
 }

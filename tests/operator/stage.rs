@@ -1,13 +1,19 @@
-//! Where the operator plays: an API server with the definition installed, and the operator beside it, with short rests.
+//! Where the operator plays: an API server with the definition installed, and the operator beside it, with short rests
+//! and with the rights that `deploy/` gives it.
 
 // each test binary uses its own share
 #![allow(dead_code, unreachable_pub, missing_docs)]
 
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
+use k8s_openapi::api::core::v1::ServiceAccount;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kafka_features_operator::api::KafkaFeatures;
-use kafka_features_operator::controller::{Pace, Settings, run};
+use kafka_features_operator::controller::{Lost, Pace, Settings, Terms, run};
+use kafka_features_operator::telemetry::Telemetry;
 use kube::Client;
 use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::ApiResource;
@@ -23,6 +29,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub const REST: Duration = Duration::from_millis(500);
 const PACE: Pace = Pace { soon: REST, slow: REST, first_retry: REST, longest_retry: REST };
 
+/// The operator's ServiceAccount and its namespace in `deploy/`.
+pub const ACCOUNT: &str = "kafka-features-operator";
+
 fn definition() -> CustomResourceDefinition {
     serde_saphyr::from_str(include_str!("../../crds/kafkafeatures.dev_kafkafeatures.yaml")).unwrap()
 }
@@ -30,8 +39,9 @@ fn definition() -> CustomResourceDefinition {
 pub struct Stage {
     server: ApiServer,
     client: Client,
+    token: String,
     shutdown: Option<oneshot::Sender<()>>,
-    operator: Option<JoinHandle<()>>,
+    operator: Option<JoinHandle<Result<(), Lost>>>,
 }
 
 /// A resource's status.
@@ -105,10 +115,18 @@ impl Stage {
     async fn bare_with(pace: Pace) -> Self {
         let mut stage = Self::without_operator().await;
         let (shutdown, ended) = oneshot::channel::<()>();
-        let settings = Settings { pace, ..Settings::default() };
-        stage.operator = Some(tokio::spawn(run(stage.client.clone(), settings, async move {
+        let lease = Terms {
+            namespace: ACCOUNT.to_owned(),
+            name: ACCOUNT.to_owned(),
+            holder: "stage".to_owned(),
+            duration: Duration::from_secs(15),
+        };
+        let settings = Settings { pace, lease: Some(lease), ..Settings::default() };
+        let client = stage.server.client_with(&stage.token).await;
+        let running = run(client, settings, Arc::<Telemetry>::default(), async move {
             let _ = ended.await;
-        })));
+        });
+        stage.operator = Some(tokio::spawn(running));
         stage.shutdown = Some(shutdown);
         stage
     }
@@ -121,11 +139,25 @@ impl Stage {
             tracing_subscriber::fmt().with_env_filter(filter).with_test_writer().with_ansi(false).try_init();
         let server = ApiServer::start().await;
         let client = server.client().await;
-        Self { server, client, shutdown: None, operator: None }
+        tokio::task::block_in_place(|| deploy(&server));
+        let token = token(&client).await;
+        Self { server, client, token, shutdown: None, operator: None }
     }
 
-    pub fn kubeconfig(&self) -> std::path::PathBuf {
-        self.server.kubeconfig()
+    pub fn server(&mut self) -> &mut ApiServer {
+        &mut self.server
+    }
+
+    /// A kubeconfig with the operator's rights.
+    pub fn kubeconfig(&self) -> PathBuf {
+        let path = self.server.kubeconfig().with_file_name("operator-kubeconfig");
+        std::fs::write(&path, self.server.kubeconfig_for(&self.token)).unwrap();
+        path
+    }
+
+    /// A client with all rights.
+    pub fn client(&self) -> Client {
+        self.client.clone()
     }
 
     /// Installs the definition.
@@ -144,7 +176,7 @@ impl Stage {
     pub async fn end(mut self) {
         self.shutdown.take().unwrap().send(()).unwrap();
         let operator = self.operator.take().unwrap();
-        tokio::time::timeout(PATIENCE, operator).await.expect("the operator ends").unwrap();
+        tokio::time::timeout(PATIENCE, operator).await.expect("the operator ends").unwrap().unwrap();
     }
 
     fn resources(&self) -> Api<DynamicObject> {
@@ -230,21 +262,23 @@ impl Stage {
         tokio::time::sleep(REST * rests).await;
     }
 
-    /// How many requests about resources and events the API server has seen that were to change something.
+    /// How many requests of the operator the API server has seen that were to change something, but for its lease.
     pub fn writes(&self) -> usize {
-        self.requests(|verb| !["get", "list", "watch"].contains(&verb))
+        self.requests(|verb, resource| !["get", "list", "watch"].contains(&verb) && resource != "leases")
     }
 
-    /// How often resources were read by name.
+    /// How often the operator has read resources by name.
     pub fn reads(&self) -> usize {
-        self.requests(|verb| verb == "get")
+        self.requests(|verb, resource| verb == "get" && resource == "kafkafeatures")
     }
 
-    fn requests(&self, verb: impl Fn(&str) -> bool) -> usize {
+    /// How many of the operator's requests, by verb and resource, are as wanted.
+    pub fn requests(&self, wanted: impl Fn(&str, &str) -> bool) -> usize {
+        let user = format!("system:serviceaccount:{ACCOUNT}:{ACCOUNT}");
         let asked = |event: &&Value| {
-            let resource = event["objectRef"]["resource"].as_str().unwrap_or_default();
-            ["kafkafeatures", "events"].contains(&resource)
-                && verb(event["verb"].as_str().unwrap_or_default())
+            let text = |value: &'_ Value| value.as_str().unwrap_or_default().to_owned();
+            event["user"]["username"] == user.as_str()
+                && wanted(&text(&event["verb"]), &text(&event["objectRef"]["resource"]))
         };
         self.server.audit().iter().filter(asked).count()
     }
@@ -261,4 +295,30 @@ impl Stage {
         };
         events.iter().map(told).collect()
     }
+}
+
+/// Applies what `deploy/` consists of but for the definition, which tests install when they want it, and the
+/// Deployment, which nothing here would run.
+fn deploy(server: &ApiServer) {
+    let rendered = server.kubectl().args(["kustomize", BASE]).output().unwrap();
+    assert!(rendered.status.success(), "{}", String::from_utf8_lossy(&rendered.stderr));
+    let rendered = String::from_utf8(rendered.stdout).unwrap();
+    let left_out = ["kind: CustomResourceDefinition", "kind: Deployment"];
+    let wanted = |part: &&str| !part.lines().any(|line| left_out.contains(&line));
+    let parts: Vec<&str> = rendered.split("\n---\n").filter(wanted).collect();
+    let path = server.kubeconfig().with_file_name("deploy.yaml");
+    std::fs::write(&path, parts.join("\n---\n")).unwrap();
+    let applied = server.kubectl().args(["apply", "--validate=false", "-f"]).arg(path).output().unwrap();
+    assert!(applied.status.success(), "{}", String::from_utf8_lossy(&applied.stderr));
+}
+
+/// The kustomize base.
+pub const BASE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/base");
+
+async fn token(client: &Client) -> String {
+    let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), ACCOUNT);
+    let spec = TokenRequestSpec { expiration_seconds: Some(3600), ..TokenRequestSpec::default() };
+    let request = TokenRequest { spec: Some(spec), ..TokenRequest::default() };
+    let answer = accounts.create_token_request(ACCOUNT, &PostParams::default(), &request).await.unwrap();
+    answer.status.unwrap().token.unwrap()
 }
