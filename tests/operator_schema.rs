@@ -3,10 +3,12 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod kstatus;
 mod testbed;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kafka_features_operator::api::{self, KafkaFeatures};
+use kstatus::{Kstatus, kstatus};
 use kube::api::{Api, DeleteParams, DynamicObject, PostParams};
 use kube::core::ApiResource;
 use kube::runtime::wait::{await_condition, conditions};
@@ -153,6 +155,13 @@ async fn what_is_out_of_form_is_refused_with_the_value_and_the_way_out() {
             json!({ "cluster": cluster, "allowOneWay": ["kraft.version", "kraft.version"] }),
             vec!["Duplicate value", "kraft.version"],
         ),
+        (json!({ "cluster": cluster, "clusterId": "" }), vec!["spec.clusterId", "at least 1"]),
+        (json!({ "cluster": cluster, "mode": "Dry" }), vec!["spec.mode", "Apply", "Plan"]),
+        (json!({ "cluster": cluster, "paused": "yes" }), vec!["spec.paused", "boolean"]),
+        (json!({ "cluster": cluster, "soak": 30 }), vec!["spec.soak", "string"]),
+        (json!({ "cluster": cluster, "soak": "soon" }), vec!["\"soon\" is no length of time", "1h30m"]),
+        (json!({ "cluster": cluster, "soak": "-5s" }), vec!["\"-5s\" is no length of time"]),
+        (json!({ "cluster": cluster, "soak": "30" }), vec!["\"30\" is no length of time"]),
     ];
     for (spec, expected) in wrong {
         let error =
@@ -172,6 +181,8 @@ async fn what_the_catalog_does_not_know_is_taken_and_nothing_fresh_is_current() 
     let right = [
         json!({ "cluster": cluster }),
         json!({ "cluster": cluster, "releaseVersion": "99.9" }),
+        json!({ "cluster": cluster, "clusterId": "my-kafka", "mode": "Plan", "paused": true, "soak": "1h30m" }),
+        json!({ "cluster": cluster, "soak": "999999h" }),
         json!({ "cluster": cluster, "releaseVersion": "4.3-IV0", "features": {} }),
         json!({ "cluster": cluster, "releaseVersion": "4.10", "allowOneWay": ["kraft.version"] }),
         json!({ "cluster": cluster, "features": { "metadata.version": "4.3-IV0", "group.version": 1 } }),
@@ -192,11 +203,39 @@ async fn what_the_catalog_does_not_know_is_taken_and_nothing_fresh_is_current() 
             all.iter().find(|c| c["type"] == kind).unwrap()["status"].clone()
         };
         assert_eq!((condition("Ready"), condition("Reconciling")), (json!("Unknown"), json!("True")));
+        assert_eq!(kstatus(&serde_json::to_value(&created).unwrap()), Kstatus::InProgress);
         // and it is one that the operator can read
         let typed: KafkaFeatures = serde_json::from_value(serde_json::to_value(&created).unwrap()).unwrap();
         typed.spec.declared().unwrap_or_else(|error| panic!("{spec}: {error}"));
         resources.delete("right", &DeleteParams::default()).await.unwrap();
     }
+}
+
+#[tokio::test]
+async fn a_pinned_cluster_stays_pinned() {
+    let (_server, client) = server().await;
+    let resources = resource(&client);
+    let with = |pin: Option<&str>| {
+        let mut spec = json!({ "cluster": { "bootstrapServers": ["kafka:9092"] } });
+        if let Some(pin) = pin {
+            spec["clusterId"] = json!(pin);
+        }
+        spec
+    };
+    resources.create(&PostParams::default(), &object("kafka", with(None))).await.unwrap();
+    let replace = async |pin: Option<&str>| {
+        let mut object = object("kafka", with(pin));
+        object.metadata.resource_version = resources.get("kafka").await.unwrap().metadata.resource_version;
+        resources.replace("kafka", &PostParams::default(), &object).await
+    };
+    replace(Some("cluster-a")).await.unwrap();
+    for pin in [Some("cluster-b"), None] {
+        let error = replace(pin).await.unwrap_err();
+        let kube::Error::Api(status) = error else { panic!("{pin:?}: {error}") };
+        let expected = "clusterId \"cluster-a\" can be neither changed nor removed";
+        assert!(status.message.contains(expected), "{pin:?}: {}", status.message);
+    }
+    replace(Some("cluster-a")).await.unwrap();
 }
 
 #[tokio::test]
@@ -217,4 +256,7 @@ async fn the_columns_show_what_matters() {
     let header: Vec<&str> = text.lines().next().unwrap().split_whitespace().collect();
     assert_eq!(header, ["NAME", "READY", "TARGET", "METADATA", "REASON", "AGE"]);
     assert!(text.contains("Unknown") && text.contains("NotLookedAtYet"), "{text}");
+    let output = server.kubectl().args(["get", "kfeat", "-o", "wide"]).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.lines().next().unwrap().contains("BLOCKERS"), "{text}");
 }

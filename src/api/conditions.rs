@@ -129,8 +129,19 @@ pub fn conditions(
     let ready = match (row.ready, before(READY)) {
         (Ready::True, _) => make(READY, "True", row.reason, &decision.message),
         (Ready::False, _) => make(READY, "False", row.reason, &decision.message),
-        (Ready::AsLastSeen, Some(last)) => make(READY, &last.status, &last.reason, &last.message),
-        (Ready::AsLastSeen, None) => make(READY, "Unknown", row.reason, &decision.message),
+        // what was true of one declaration says nothing of another
+        (Ready::AsLastSeen, Some(last)) if last.status == "True" => match decision.as_declared {
+            Some(true) => make(READY, &last.status, &last.reason, &last.message),
+            None if last.observed_generation == generation => {
+                make(READY, &last.status, &last.reason, &last.message)
+            }
+            Some(false) => make(READY, "False", row.reason, &decision.message),
+            None => make(READY, "Unknown", row.reason, &decision.message),
+        },
+        (Ready::AsLastSeen, Some(last)) if last.status == "False" => {
+            make(READY, "False", &last.reason, &last.message)
+        }
+        (Ready::AsLastSeen, _) => make(READY, "Unknown", row.reason, &decision.message),
     };
     let mut conditions = vec![ready, of(RECONCILING, row.reconciling), of(STALLED, row.stalled)];
     if let Some(consent) = &decision.consent {
@@ -249,6 +260,20 @@ mod tests {
         assert_eq!(status_of(&after(State::Paused, &before), READY).as_deref(), Some("False"));
         assert_eq!(status_of(&after(State::Paused, &[]), READY).as_deref(), Some("Unknown"));
         assert_eq!(status_of(&after(State::Reached, &paused), PAUSED), None);
+    }
+
+    #[test]
+    fn paused_calls_nothing_ready_that_is_not_as_declared() {
+        let ready = after(State::Reached, &[]);
+        let pause = |as_declared: Option<bool>, generation: i64| {
+            let paused = Decision { as_declared, ..decision(State::Paused) };
+            let conditions = conditions(&paused, &ready, Some(generation), &time(2));
+            status_of(&conditions, READY).unwrap()
+        };
+        assert_eq!(pause(Some(true), 2), "True");
+        assert_eq!(pause(Some(false), 2), "False");
+        assert_eq!(pause(None, 1), "True", "as it was seen last, since it can't be seen now");
+        assert_eq!(pause(None, 2), "Unknown", "another declaration, and nobody could look yet");
     }
 
     #[test]

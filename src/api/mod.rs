@@ -14,7 +14,7 @@ use kube::CustomResourceExt;
 pub use spec::{Cluster, Downgrade, InvalidSpec, KafkaFeatures, KafkaFeaturesSpec, LevelOrName};
 pub use status::{
     Blocker, BlockerWhy, Change, Direction, Feature, FeatureState, HISTORY, KafkaFeaturesStatus, PlanStep,
-    StepState,
+    Soak, StepState,
 };
 
 /// The resource's definition, complete with what the API server would fill in by itself: tools that compare what

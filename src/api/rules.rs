@@ -13,16 +13,34 @@ const FEATURE: &str = r"^[A-Za-z0-9._-]+$";
 /// What an address looks like: `kafka-0.kafka:9092`, `[fd00::1]:9092`.
 const ADDRESS: &str = r"^[^\\s:/]+:[0-9]+$|^\\[[0-9A-Fa-f:.]+\\]:[0-9]+$";
 
+/// What a length of time looks like: `30s`, `1h30m`.
+const SOAK: &str = "^([0-9]{1,6}h)?([0-9]{1,6}m)?([0-9]{1,6}s)?$";
+
 /// A rule whose message is an expression, so that it can name the value.
 fn rule(rule: impl Into<String>, message: impl Into<String>) -> Rule {
     Rule::new(rule.into()).message(Message::Expression(message.into()))
 }
 
-/// On `spec`: one way only to say the target.
+/// On `spec`: one way only to say the target, and a cluster's id that stays. The latter stands here and not on the
+/// field, where removing the field would escape it.
 pub(super) fn spec() -> Vec<Rule> {
+    vec![
+        rule(
+            "!has(self.releaseVersion) || !has(self.features) || self.features.size() == 0",
+            r#"'releaseVersion "' + self.releaseVersion + '" owns every feature, so features must be left out: give one of the two'"#,
+        ),
+        rule(
+            "!has(oldSelf.clusterId) || (has(self.clusterId) && self.clusterId == oldSelf.clusterId)",
+            r#"'clusterId "' + oldSelf.clusterId + '" can be neither changed nor removed: declare another cluster in a resource of its own'"#,
+        ),
+    ]
+}
+
+/// On `spec.soak`.
+pub(super) fn soak() -> Vec<Rule> {
     vec![rule(
-        "!has(self.releaseVersion) || !has(self.features) || self.features.size() == 0",
-        r#"'releaseVersion "' + self.releaseVersion + '" owns every feature, so features must be left out: give one of the two'"#,
+        format!("self.matches('{SOAK}')"),
+        r#"'"' + self + '" is no length of time: give one such as 30s, 10m or 1h30m'"#,
     )]
 }
 

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use jiff::SignedDuration;
 use kube::CustomResource;
 use kube::core::Rule;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -12,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::rules;
 use super::status::KafkaFeaturesStatus;
 use crate::features::decide::{self, Mode};
+use crate::features::observed::ClusterId;
 use crate::features::plan::DowngradePolicy;
 use crate::features::target::{DeclaredLevel, TargetSpec};
 use crate::features::{FeatureName, InvalidFeatureName, Level};
@@ -46,6 +48,7 @@ use crate::features::{FeatureName, InvalidFeatureName, Level};
         type_ = "string",
         json_path = r#".status.conditions[?(@.type=="Ready")].reason"#
     ),
+    printcolumn(name = "Blockers", type_ = "string", json_path = ".status.blocking", priority = 1),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
 )]
 // clippy takes the columns for one attribute given several times
@@ -55,6 +58,11 @@ use crate::features::{FeatureName, InvalidFeatureName, Level};
 pub struct KafkaFeaturesSpec {
     /// How to reach the cluster.
     pub cluster: Cluster,
+    /// The only cluster that this may change, by its id. Can be added at any time, and not be changed or removed once
+    /// it is there. Left out: the first cluster that is seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String", length(min = 1, max = 128))]
+    pub cluster_id: Option<String>,
     /// The release whose default levels the cluster shall have, such as "4.4", or a metadata version by name, such
     /// as "4.4-IV2". Owns every feature. Always a quoted string. At most one of releaseVersion and features; with
     /// neither, the cluster is only observed.
@@ -78,6 +86,21 @@ pub struct KafkaFeaturesSpec {
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     #[schemars(schema_with = "names_schema")]
     pub allow_one_way: BTreeSet<String>,
+    /// Whether the plan is carried out: Apply, or Plan: it is only worked out and shown.
+    #[serde(default)]
+    pub mode: RunMode,
+    /// While true, the cluster is observed and nothing is changed.
+    #[serde(default)]
+    pub paused: bool,
+    /// How long every node must have supported the target before levels are raised, such as 30s, 10m or 1h30m. A node
+    /// that is seen not to support it, a new node or another target begins the time anew.
+    #[serde(default = "no_soak")]
+    #[schemars(length(min = 2, max = 24), extend("x-kubernetes-validations" = rules::soak()))]
+    pub soak: String,
+}
+
+fn no_soak() -> String {
+    "0s".to_owned()
 }
 
 /// How to reach a cluster. Brokers, controllers, or both: with brokers alone, controllers are found through them
@@ -116,6 +139,16 @@ pub enum Downgrade {
     Safe,
 }
 
+/// Whether a plan is carried out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum RunMode {
+    /// It is.
+    #[default]
+    Apply,
+    /// It is worked out and shown, and nothing is changed.
+    Plan,
+}
+
 /// Why a spec can't be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidSpec {
@@ -136,6 +169,12 @@ pub enum InvalidSpec {
         /// The number given.
         level: i64,
     },
+    /// No length of time.
+    #[error("soak {0:?} is no length of time: give one such as 30s, 10m or 1h30m")]
+    Soak(String),
+    /// No cluster has such an id.
+    #[error("clusterId is empty: give the cluster's id, or leave it out")]
+    EmptyClusterId,
 }
 
 impl KafkaFeaturesSpec {
@@ -155,19 +194,32 @@ impl KafkaFeaturesSpec {
             None if self.features.is_empty() => TargetSpec::Nothing,
             None => TargetSpec::Levels(self.levels()?),
         };
+        if self.cluster_id.as_deref() == Some("") {
+            return Err(InvalidSpec::EmptyClusterId);
+        }
         let allow_one_way = self.allow_one_way.iter().map(FeatureName::new).collect::<Result<_, _>>()?;
         Ok(decide::Spec {
-            cluster_id: None,
+            cluster_id: self.cluster_id.clone().map(ClusterId),
             target,
             downgrade: match self.downgrade {
                 Downgrade::Never => DowngradePolicy::Never,
                 Downgrade::Safe => DowngradePolicy::Safe,
             },
             allow_one_way,
-            mode: Mode::Apply,
-            paused: false,
-            soak: Duration::ZERO,
+            mode: match self.mode {
+                RunMode::Apply => Mode::Apply,
+                RunMode::Plan => Mode::Plan,
+            },
+            paused: self.paused,
+            soak: self.soaking()?,
         })
+    }
+
+    fn soaking(&self) -> Result<Duration, InvalidSpec> {
+        let length = self.soak.parse::<SignedDuration>().ok();
+        length
+            .and_then(|length| Duration::try_from(length).ok())
+            .ok_or_else(|| InvalidSpec::Soak(self.soak.clone()))
     }
 
     fn levels(&self) -> Result<BTreeMap<FeatureName, DeclaredLevel>, InvalidSpec> {
@@ -255,6 +307,19 @@ mod tests {
     }
 
     #[test]
+    fn what_may_be_done_and_when_is_taken_over() {
+        let spec = read(json!({})).unwrap();
+        assert_eq!(
+            (spec.cluster_id, spec.mode, spec.paused, spec.soak),
+            (None, Mode::Apply, false, Duration::ZERO)
+        );
+        let spec =
+            read(json!({ "clusterId": "a", "mode": "Plan", "paused": true, "soak": "1h30m5s" })).unwrap();
+        assert_eq!((spec.mode, spec.paused, spec.soak.as_secs()), (Mode::Plan, true, 5405));
+        assert_eq!(spec.cluster_id, Some(ClusterId("a".into())));
+    }
+
+    #[test]
     fn what_older_rules_may_have_let_in_is_refused_with_the_value() {
         let wrong = [
             (json!({ "releaseVersion": "4.4", "features": { "group.version": 1 } }), "\"4.4\""),
@@ -264,6 +329,11 @@ mod tests {
             (json!({ "allowOneWay": ["a b"] }), "\"a b\""),
             (json!({ "cluster": {} }), "bootstrapServers"),
             (json!({ "releaseVersion": 4.1 }), "expected a string"),
+            (json!({ "clusterId": "" }), "clusterId is empty"),
+            (json!({ "soak": "soon" }), "\"soon\""),
+            (json!({ "soak": "-5s" }), "\"-5s\""),
+            (json!({ "soak": "99999999999999999999h" }), "\"99999999999999999999h\""),
+            (json!({ "mode": "Dry" }), "Dry"),
         ];
         for (spec, expected) in wrong {
             let error = read(spec.clone()).unwrap_err();

@@ -1,6 +1,8 @@
 //! What the operator writes: the status of the resource. Nothing here changes while nothing changes: no epochs,
 //! offsets or times seen.
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::jiff::Timestamp;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -40,6 +42,14 @@ pub struct KafkaFeaturesStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
     pub blockers: Vec<Blocker>,
+    /// The nodes among the blockers, by id, in a few words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub blocking: Option<String>,
+    /// The soak under way, which an operator that starts anew goes on with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Soak")]
+    pub soak: Option<Soak>,
     /// The steps from the finalized levels to the target.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
@@ -136,6 +146,20 @@ pub enum BlockerWhy {
     KraftVersionNotMoved,
     /// It is a registered controller that is neither voter nor observer.
     Ghost,
+}
+
+/// Since when every node has supported the target.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Soak {
+    /// The levels that are waited for, by feature.
+    pub target: BTreeMap<String, i32>,
+    /// When the last node was first seen to support them.
+    #[schemars(with = "String", extend("format" = "date-time"))]
+    pub since: Time,
+    /// The nodes that were seen to support them. One that joins begins the soak anew.
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
+    pub nodes: Vec<i32>,
 }
 
 /// One feature's step to its target.

@@ -1,6 +1,8 @@
 //! What a pass leaves behind in status, and the events that tell of it. Pure: the same outcome on the same status
 //! gives the same status, so that a pass that finds nothing new writes nothing.
 
+use std::collections::BTreeSet;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::runtime::events::{Event, EventType};
 
@@ -26,12 +28,14 @@ pub(super) fn status(
         cluster_id: decision.cluster_id.as_ref().map(ToString::to_string),
         target: Some(decision.target.clone()).filter(|target| !target.is_empty()),
         conditions: conditions::conditions(decision, &previous.conditions, generation, now),
+        soak: decision.soak.as_ref().map(soak),
         ..previous.clone()
     };
     if decision.view.is_none() && previous.observed_generation != generation {
         // what was planned, and what stood in its way, was for another spec
         status.plan.clear();
         status.blockers.clear();
+        status.blocking = None;
         for feature in &mut status.features {
             (feature.target, feature.state) = (None, api::FeatureState::NotDeclared);
         }
@@ -39,6 +43,7 @@ pub(super) fn status(
     if let Some(view) = &decision.view {
         status.features = view.features.iter().map(feature).collect();
         status.blockers = view.blockers.iter().take(MOST_BLOCKERS).map(blocker).collect();
+        status.blocking = blocking(view);
         status.plan = steps(view);
     }
     if let Some(request) = &outcome.accepted {
@@ -119,6 +124,26 @@ fn blocker(blocker: &decide::Blocker) -> api::Blocker {
     }
 }
 
+/// A column has room for so many ids.
+const MOST_IDS: usize = 20;
+
+/// The ids of the nodes among the blockers, for people.
+fn blocking(view: &View) -> Option<String> {
+    let ids: BTreeSet<i32> = view.blockers.iter().map(|blocker| blocker.node.0).collect();
+    let shown: Vec<String> = ids.iter().take(MOST_IDS).map(ToString::to_string).collect();
+    let more = ids.len() - shown.len();
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    (!shown.is_empty()).then(|| format!("{}{more}", shown.join(", ")))
+}
+
+fn soak(soak: &decide::SoakState) -> api::Soak {
+    api::Soak {
+        target: soak.target.iter().map(|(feature, level)| (feature.to_string(), level.0.into())).collect(),
+        since: Time(soak.since),
+        nodes: soak.nodes.iter().map(|node| node.0).collect(),
+    }
+}
+
 fn steps(view: &View) -> Vec<api::PlanStep> {
     let pending = (1..).zip(&view.plan.requests).flat_map(|(number, request)| {
         request.steps.iter().map(move |step| planned(step, Some(number), api::StepState::Pending))
@@ -191,6 +216,7 @@ mod tests {
             next: None,
             batching: Batching::default(),
             soak: None,
+            as_declared: None,
             recheck: Recheck::Slow,
         };
         Outcome { decision, accepted: None }

@@ -6,9 +6,9 @@ use kube::api::{DynamicObject, ObjectMeta};
 use kube::core::ApiResource;
 use kube::{Resource as _, ResourceExt as _};
 
-use crate::api::{KafkaFeatures, KafkaFeaturesSpec, KafkaFeaturesStatus, conditions};
-use crate::features::decide::{Accepted, Remembered, Seniority};
-use crate::features::observed::ClusterId;
+use crate::api::{self, KafkaFeatures, KafkaFeaturesSpec, KafkaFeaturesStatus, conditions};
+use crate::features::decide::{Accepted, Remembered, Seniority, SoakState};
+use crate::features::observed::{ClusterId, NodeId};
 use crate::features::{FeatureName, Level};
 
 /// One resource.
@@ -46,9 +46,21 @@ impl Resource {
         Remembered {
             cluster_id: self.status.cluster_id.clone().map(ClusterId),
             accepted: accepted.collect(),
-            soak: None,
+            soak: self.status.soak.as_ref().and_then(soak),
         }
     }
+}
+
+/// A soak as it was written; `None` if it wasn't written by us, which begins it anew.
+fn soak(soak: &api::Soak) -> Option<SoakState> {
+    let level = |(feature, level): (&String, &i32)| {
+        Some((FeatureName::new(feature.clone()).ok()?, Level(i16::try_from(*level).ok()?)))
+    };
+    Some(SoakState {
+        target: soak.target.iter().map(level).collect::<Option<_>>()?,
+        since: soak.since.0,
+        nodes: soak.nodes.iter().copied().map(NodeId).collect(),
+    })
 }
 
 /// The part of a status that is ours to write: what others keep beside it must not look like a difference.

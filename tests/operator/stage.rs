@@ -22,6 +22,9 @@ use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
+#[path = "../kstatus/mod.rs"]
+pub mod kstatus;
+
 use crate::testbed::ApiServer;
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -114,6 +117,11 @@ impl Stage {
 
     async fn bare_with(pace: Pace) -> Self {
         let mut stage = Self::without_operator().await;
+        stage.begin_operator(pace).await;
+        stage
+    }
+
+    async fn begin_operator(&mut self, pace: Pace) {
         let (shutdown, ended) = oneshot::channel::<()>();
         let lease = Terms {
             namespace: ACCOUNT.to_owned(),
@@ -122,13 +130,18 @@ impl Stage {
             duration: Duration::from_secs(15),
         };
         let settings = Settings { pace, lease: Some(lease), ..Settings::default() };
-        let client = stage.server.client_with(&stage.token).await;
+        let client = self.server.client_with(&self.token).await;
         let running = run(client, settings, Arc::<Telemetry>::default(), async move {
             let _ = ended.await;
         });
-        stage.operator = Some(tokio::spawn(running));
-        stage.shutdown = Some(shutdown);
-        stage
+        self.operator = Some(tokio::spawn(running));
+        self.shutdown = Some(shutdown);
+    }
+
+    /// Ends the operator as SIGTERM would, and begins another that knows nothing of the first.
+    pub async fn restart_operator(&mut self) {
+        self.end_operator().await;
+        self.begin_operator(PACE).await;
     }
 
     /// An API server and nothing else.
@@ -174,6 +187,10 @@ impl Stage {
 
     /// Ends the operator as SIGTERM would.
     pub async fn end(mut self) {
+        self.end_operator().await;
+    }
+
+    async fn end_operator(&mut self) {
         self.shutdown.take().unwrap().send(()).unwrap();
         let operator = self.operator.take().unwrap();
         tokio::time::timeout(PATIENCE, operator).await.expect("the operator ends").unwrap().unwrap();
@@ -223,6 +240,11 @@ impl Stage {
         self.resources().get(name).await.unwrap()
     }
 
+    /// What a tool that waits makes of a resource.
+    pub async fn kstatus(&self, name: &str) -> kstatus::Kstatus {
+        kstatus::kstatus(&serde_json::to_value(self.get(name).await).unwrap())
+    }
+
     pub async fn version_of(&self, name: &str) -> Option<String> {
         self.get(name).await.metadata.resource_version
     }
@@ -238,6 +260,7 @@ impl Stage {
         let begun = Instant::now();
         loop {
             let object = self.get(name).await;
+            kstatus::assert_honest(&serde_json::to_value(&object).unwrap());
             let status = Status(object.data["status"].clone());
             let current = status.0["observedGeneration"] == json!(object.metadata.generation);
             if current && wanted(&status) {

@@ -24,6 +24,7 @@ pub(super) struct Verdict {
     pub(super) batching: Batching,
     pub(super) soak: Option<SoakState>,
     pub(super) soaked: Option<Timestamp>,
+    pub(super) as_declared: Option<bool>,
 }
 
 impl Verdict {
@@ -37,6 +38,7 @@ impl Verdict {
             batching: Batching::default(),
             soak: None,
             soaked: None,
+            as_declared: None,
         }
     }
 
@@ -52,8 +54,7 @@ pub(super) fn judge(
     mismatch: Option<&str>,
 ) -> Verdict {
     if situation.spec.paused {
-        let message = "Nothing is changed while spec.paused is true.";
-        return Verdict { soak: situation.remembered.soak.clone(), ..Verdict::new(State::Paused, message) };
+        return paused(situation, target, mismatch);
     }
     let target = match target {
         Ok(target) => target.as_ref(),
@@ -78,6 +79,65 @@ pub(super) fn judge(
         None => Verdict::new(State::TargetNotSet, words::not_set(situation.catalog, observed)),
         Some(target) => judge_way(situation, observed, target),
     }
+}
+
+/// The verdict on a declaration that is paused: what would be done is worked out and shown as far as it can be.
+fn paused(
+    situation: &Situation<'_>,
+    target: &Result<Option<Target>, TargetError>,
+    mismatch: Option<&str>,
+) -> Verdict {
+    let mut message = "Nothing is changed while spec.paused is true.".to_owned();
+    let verdict = Verdict { soak: situation.remembered.soak.clone(), ..Verdict::new(State::Paused, "") };
+    let verdict = match (target, situation.observed, mismatch) {
+        (Ok(None), ..) => Verdict { as_declared: Some(true), ..verdict },
+        (Ok(Some(target)), Ok(observed), None) => {
+            match plan_for(situation, observed, target, Batching::Together) {
+                Ok(plan) => {
+                    let steps = plan.requests.iter().map(|request| request.steps.len()).sum::<usize>();
+                    if steps > 0 {
+                        message += &format!(" Steps to the target that are pending: {steps}.");
+                    }
+                    let blockers = blockers::against(situation.catalog, &plan, observed);
+                    Verdict { as_declared: Some(steps == 0), plan, blockers, ..verdict }
+                }
+                Err(error) => {
+                    message += &format!(" Once it is not: {error}");
+                    Verdict { as_declared: Some(false), ..verdict }
+                }
+            }
+        }
+        (Err(error), ..) => {
+            message += &format!(" Once it is not: {error}");
+            Verdict { as_declared: Some(false), ..verdict }
+        }
+        (Ok(Some(_)), _, Some(mismatch)) => {
+            message += &format!(" {mismatch}");
+            Verdict { as_declared: Some(false), ..verdict }
+        }
+        (Ok(Some(_)), Err(unreachable), None) => {
+            message += &format!(" The cluster could not be read: {}", unreachable.message);
+            verdict
+        }
+    };
+    Verdict { message, ..verdict }
+}
+
+fn plan_for(
+    situation: &Situation<'_>,
+    observed: &Observed,
+    target: &Target,
+    batching: Batching,
+) -> Result<Plan, PlanError> {
+    plan(&PlanInput {
+        catalog: situation.catalog,
+        finalized: &observed.finalized,
+        target,
+        downgrade: situation.spec.downgrade,
+        allow_one_way: &situation.spec.allow_one_way,
+        min_insync_overrides: &observed.min_insync_overrides,
+        batching,
+    })
 }
 
 /// The rows of the state table about the way to a target.
@@ -105,16 +165,7 @@ fn judge_way(situation: &Situation<'_>, observed: &Observed, target: &Target) ->
         Some(refusal) if splits(refusal) => Batching::Ordered,
         _ => Batching::Together,
     };
-    let input = PlanInput {
-        catalog: situation.catalog,
-        finalized: &observed.finalized,
-        target,
-        downgrade: spec.downgrade,
-        allow_one_way: &spec.allow_one_way,
-        min_insync_overrides: &observed.min_insync_overrides,
-        batching,
-    };
-    let plan = match plan(&input) {
+    let plan = match plan_for(situation, observed, target, batching) {
         Ok(plan) => plan,
         Err(error) => return Verdict::stalled(stall_of_plan(&error), error.to_string()),
     };
@@ -129,7 +180,8 @@ fn judge_way(situation: &Situation<'_>, observed: &Observed, target: &Target) ->
             "The quorum could not be read, and below metadata.version 15 Kafka does not ask controllers what they \
              support, so nothing is sent: {why}"
         );
-        return Verdict { plan, ..Verdict::new(State::QuorumUnavailable, message) };
+        let soak = situation.remembered.soak.clone();
+        return Verdict { plan, soak, ..Verdict::new(State::QuorumUnavailable, message) };
     }
 
     let blockers = blockers::against(situation.catalog, &plan, observed);
@@ -153,7 +205,8 @@ fn judge_way(situation: &Situation<'_>, observed: &Observed, target: &Target) ->
         let end = soak::end(&state, spec.soak);
         if situation.now < end {
             let message = format!(
-                "Every node has supported the target since {}; the levels are raised at {end}, as spec.soak asks.",
+                "Every node that could be asked has supported the target since {}; the levels are raised at {end}, \
+                 as spec.soak asks.",
                 state.since
             );
             return Verdict {

@@ -102,6 +102,8 @@ pub struct Decision {
     pub batching: Batching,
     /// The soak to go on with.
     pub soak: Option<SoakState>,
+    /// While paused, whether the cluster is as declared; `None`: it could not be seen, or is not paused.
+    pub as_declared: Option<bool>,
     /// When to look again.
     pub recheck: Recheck,
 }
@@ -121,6 +123,7 @@ impl Decision {
             next: None,
             batching: Batching::default(),
             soak: None,
+            as_declared: None,
             recheck: state.recheck(None),
         }
     }
@@ -154,6 +157,7 @@ pub fn decide(situation: &Situation<'_>) -> Decision {
         next: verdict.next,
         batching: verdict.batching,
         soak: verdict.soak,
+        as_declared: verdict.as_declared,
         recheck,
     }
 }

@@ -25,8 +25,16 @@ pub(super) fn carry_on(
         {
             soak.clone()
         }
-        _ => SoakState { target: target.levels.clone(), since: now, nodes: supporting.collect() },
+        _ => {
+            SoakState { target: target.levels.clone(), since: next_second(now), nodes: supporting.collect() }
+        }
     }
+}
+
+/// The second that a time falls into, rounded up: a soak is kept in whole seconds, and must not be cut short.
+fn next_second(time: Timestamp) -> Timestamp {
+    let second = time.as_second() + i64::from(time.subsec_nanosecond() > 0);
+    Timestamp::from_second(second).unwrap_or(time)
 }
 
 /// When a soak ends.

@@ -34,6 +34,13 @@ fn an_upgrade_waits_until_every_node_has_supported_it_for_long_enough() {
 }
 
 #[test]
+fn a_soak_is_kept_in_whole_seconds_and_never_cut_short() {
+    let mut first = soaking();
+    first.now = Timestamp::from_millisecond(NOW * 1000 + 1).unwrap();
+    assert_eq!(first.decide().soak.unwrap().since, time(NOW + 1));
+}
+
+#[test]
 fn a_node_that_is_away_changes_nothing() {
     let first = soaking();
     let mut away = later(&first, &first.decide(), 1800);
