@@ -251,6 +251,28 @@ mod tests {
     }
 
     #[test]
+    fn the_readme_explains_every_reason() {
+        let readme = include_str!("../../README.md");
+        let others = [
+            State::TargetNotSet,
+            State::Reached,
+            State::ReachedButHeld,
+            State::PlanOnly,
+            State::Paused,
+            State::ClusterUnreachable,
+            State::QuorumUnavailable,
+            State::WaitingForNodes,
+            State::Soaking,
+            State::AdoptingCluster,
+            State::Acting,
+        ];
+        for state in STALLS.map(State::Stalled).into_iter().chain(others) {
+            let reason = reason(state);
+            assert!(readme.contains(&format!("`{reason}`")), "{reason}");
+        }
+    }
+
+    #[test]
     fn paused_leaves_ready_as_it_was_seen_last() {
         let before = after(State::Reached, &[]);
         let paused = after(State::Paused, &before);
