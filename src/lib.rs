@@ -4,7 +4,9 @@
 //! `docs/architecture.md`; `tests/rooms.rs` holds them to it.
 
 pub mod api;
+pub mod cli;
 pub mod controller;
 pub mod features;
 pub mod kafka;
+pub mod storage;
 pub mod telemetry;
