@@ -1,6 +1,6 @@
 # The two commands: `make demo` shows the main job, `make test` runs everything that CI runs.
 .DELETE_ON_ERROR:
-.PHONY: demo test test-full check setup crds require-cargo
+.PHONY: demo test test-full bench check setup crds require-cargo
 
 SETUP := tests/testbed/setup.sh
 
@@ -19,6 +19,11 @@ test: setup check
 # The exhaustive run: every case of every test.
 test-full: setup check
 	KAFKA_FEATURES_FULL=1 cargo test --locked
+
+# Compares kafka-storage with Kafka's own tool, in time and memory. Tests nothing.
+bench: require-cargo
+	@$(SETUP) kafka 4.4.0
+	cargo bench --locked --bench storage
 
 # Format, lints, licences: no test.
 check: require-cargo
