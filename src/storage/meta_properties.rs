@@ -54,7 +54,18 @@ impl MetaProperties {
     /// # Errors
     /// If it is out of form, of an unknown version, or lacks what its version requires.
     pub fn parse(bytes: &[u8]) -> Result<Self, InvalidMetaProperties> {
-        let properties = Properties::parse(bytes)?;
+        Self::read(&Properties::parse(bytes)?)
+    }
+
+    /// Reads a text that is known to be one.
+    ///
+    /// # Errors
+    /// As [`MetaProperties::parse`].
+    pub fn parse_text(text: &str) -> Result<Self, InvalidMetaProperties> {
+        Self::read(&Properties::parse_text(text)?)
+    }
+
+    fn read(properties: &Properties) -> Result<Self, InvalidMetaProperties> {
         let number = |key: &'static str| match properties.get(key) {
             None => Ok(None),
             Some(text) => text.parse::<i32>().map(Some).map_err(|_| InvalidMetaProperties::Value {

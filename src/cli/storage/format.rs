@@ -45,7 +45,10 @@ pub(super) fn configuration(from: &Configuration) -> Result<ServerConfig, Failur
         Some(path) => file(path)?,
         None => Properties::default(),
     };
-    ServerConfig::read(&properties).map_err(|errors| Failure::new(Status::Configuration, errors.to_string()))
+    ServerConfig::read(&properties).map_err(|errors| Failure {
+        status: Status::Configuration,
+        messages: errors.iter().map(ToString::to_string).collect(),
+    })
 }
 
 fn file(path: &Path) -> Result<Properties, Failure> {

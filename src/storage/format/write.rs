@@ -65,7 +65,9 @@ pub(super) fn write(writes: &[DirectoryWrite]) -> Result<(), Fault> {
 /// The `meta.properties` that a format was about to give a directory when it ended; `None` if none was.
 pub(super) fn staged(place: &Path) -> Option<MetaProperties> {
     let bytes = directory::read_bounded(&place.join(STAGED), 1 << 20).ok()?;
-    MetaProperties::parse(&bytes).ok().filter(|staged| staged.node_id.is_some())
+    // written by this tool, so in UTF-8, which Kafka would not read it as
+    let text = std::str::from_utf8(&bytes).ok()?;
+    MetaProperties::parse_text(text).ok().filter(|staged| staged.node_id.is_some())
 }
 
 fn failed<'a>(doing: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> Fault + 'a {
