@@ -68,7 +68,7 @@ enum Error {
     #[error("the API server did not answer within {} s, asked to {doing}", API_PATIENCE.as_secs())]
     Silent { doing: &'static str },
     /// Another replica may be acting by now.
-    #[error("the lease ran out in the middle of the pass, or is about to; nothing more was sent")]
+    #[error("the lease ran out in the middle of the pass, or was about to; nothing more was sent")]
     LeaseRanOut,
     /// The watch has ended.
     #[error("the operator is shutting down")]

@@ -22,10 +22,13 @@ use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
+#[path = "gate.rs"]
+pub mod gate;
 #[path = "../kstatus/mod.rs"]
 pub mod kstatus;
 
 use crate::testbed::ApiServer;
+use gate::Gate;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The rest between two passes.
@@ -166,6 +169,17 @@ impl Stage {
         let path = self.server.kubeconfig().with_file_name("operator-kubeconfig");
         std::fs::write(&path, self.server.kubeconfig_for(&self.token)).unwrap();
         path
+    }
+
+    /// A way to the API server that can be shut, with the operator's rights.
+    pub async fn gate(&self) -> Gate {
+        let upstream = self.server.client_with(&self.token).await;
+        Gate::build(upstream, |server| {
+            let path = self.server.kubeconfig().with_file_name("gate-kubeconfig");
+            std::fs::write(&path, self.server.kubeconfig_by(server, &self.token)).unwrap();
+            path
+        })
+        .await
     }
 
     /// A client with all rights.

@@ -151,9 +151,13 @@ impl ApiServer {
 
     /// The text of a kubeconfig for a token.
     pub fn kubeconfig_for(&self, token: &str) -> String {
+        self.kubeconfig_by(&format!("https://{}", self.port.address()), token)
+    }
+
+    /// The same for another way to the server.
+    pub fn kubeconfig_by(&self, server: &str, token: &str) -> String {
         let authority = self.folder.path().join("authority.crt").display().to_string();
         let mut text = String::from("apiVersion: v1\nkind: Config\ncurrent-context: testbed\n");
-        let server = format!("https://{}", self.port.address());
         let _ = writeln!(
             text,
             "clusters: [{{name: testbed, cluster: {{server: \"{server}\", certificate-authority: \"{authority}\"}}}}]"
