@@ -197,7 +197,7 @@ fn half_rolled() -> Kafka {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_api_server_restarted_while_nodes_are_waited_for_and_in_mid_plan_is_waited_for() {
+async fn an_api_server_killed_while_nodes_are_waited_for_and_in_mid_plan_is_waited_for() {
     let mut kafka = half_rolled();
     let mut stage = Stage::without_operator().await;
     stage.install().await;
@@ -209,7 +209,7 @@ async fn an_api_server_restarted_while_nodes_are_waited_for_and_in_mid_plan_is_w
     assert_eq!(status.blockers("metadata.version"), [(2, "7-25", 33)]);
 
     // away while the last node is replaced: nothing is done without knowing what is declared
-    stage.server().stop();
+    stage.server().kill();
     tokio::task::block_in_place(|| kafka.restart(2, Some(NEW)));
     assert_eq!(moved_since(&kafka, formatted), levels(&[]));
     // and again between the two requests of the plan
@@ -217,7 +217,7 @@ async fn an_api_server_restarted_while_nodes_are_waited_for_and_in_mid_plan_is_w
     stage.server().launch().await;
     gate.wait_for_held(0).await;
     assert_eq!(moved_since(&kafka, formatted), from_3_9_to_4_4());
-    stage.server().stop();
+    stage.server().kill();
     gate.open();
     stage.server().launch().await;
 

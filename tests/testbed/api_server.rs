@@ -80,6 +80,13 @@ impl ApiServer {
         }
     }
 
+    /// Kills the API server; unlike one that is stopped, it doesn't wait for those who watch.
+    pub fn kill(&mut self) {
+        if let Some(api) = &mut self.api {
+            api.kill();
+        }
+    }
+
     /// Starts a stopped API server.
     pub async fn launch(&mut self) {
         let at = |name: &str| self.folder.path().join(name).display().to_string();
