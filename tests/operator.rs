@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "operator/replica.rs"]
+mod replica;
 #[path = "operator/replicas.rs"]
 mod replicas;
 #[path = "operator/stage.rs"]
@@ -39,7 +41,7 @@ fn brokers(kafka: &Kafka) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_release_raises_every_level_but_kraft_version_and_then_nothing_is_written_or_sent() {
-    let kafka = Kafka::single("4.4.0", &["--release-version", "3.9"]);
+    let kafka = Kafka::single_that_logs_requests("4.4.0", &["--release-version", "3.9"]);
     let stage = Stage::set().await;
     stage.apply("kafka", json!({ "cluster": brokers(&kafka), "releaseVersion": "4.4" })).await;
 
@@ -61,12 +63,16 @@ async fn a_release_raises_every_level_but_kraft_version_and_then_nothing_is_writ
     let told: Vec<String> = stage.events("kafka").await.into_iter().map(|(reason, _)| reason).collect();
     assert_eq!(told, ["AdoptingCluster", "LevelsChanged", "ReachedButHeld"]);
 
-    // at rest: passes go on, and the API server sees nothing of them but reads; what others keep in status stays
+    // at rest: passes go on, and the API server sees nothing of them but reads, nor does Kafka; what others keep in
+    // status stays
     stage.add_foreign_condition("kafka").await;
     let (version, writes) = (stage.version_of("kafka").await, stage.writes());
-    let reads = stage.reads();
-    stage.let_pass(10).await;
-    assert!(stage.reads() >= reads + 5, "passes went on");
+    let (reads, changes) = (stage.reads(), kafka.answered(1, "UPDATE_FEATURES"));
+    let looks = kafka.answered(1, "DESCRIBE_CLUSTER");
+    assert!(changes > 0, "the request log has what was sent before");
+    stage.until(|| stage.reads() >= reads + 10).await;
+    assert!(kafka.answered(1, "DESCRIBE_CLUSTER") >= looks + 9, "passes went on");
+    assert_eq!(kafka.answered(1, "UPDATE_FEATURES"), changes);
     assert_eq!((stage.version_of("kafka").await, stage.writes()), (version, writes));
     assert_eq!(stage.wait_for("kafka", "Foreign", "True").await.reason("Ready"), "ReachedButHeld");
 

@@ -50,21 +50,6 @@ fn leader(kafka: &Kafka) -> i32 {
     id.trim().parse().unwrap()
 }
 
-/// Every level that was ever finalized, in order, as a node's copy of the metadata log has it.
-fn recorded(kafka: &Kafka, id: i32) -> Vec<(String, i64)> {
-    let log = kafka.data(id).join("__cluster_metadata-0/00000000000000000000.log");
-    let args = ["--cluster-metadata-decoder", "--files", log.to_str().unwrap()];
-    let dumped = Oracle::of(NEW).run("kafka-dump-log", &args).ok();
-    let payloads = dumped.lines().filter_map(|line| line.split_once("payload: "));
-    let records = payloads.filter_map(|(_, json)| serde_json::from_str::<Value>(json).ok());
-    let levels = records.filter(|record| record["type"] == "FEATURE_LEVEL_RECORD");
-    let level = |record: Value| {
-        let data = &record["data"];
-        (data["name"].as_str().unwrap().to_owned(), data["featureLevel"].as_i64().unwrap())
-    };
-    levels.map(level).collect()
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rolling_upgrade_of_brokers_and_controllers_is_followed_node_by_node() {
     let nodes = [
@@ -186,7 +171,7 @@ async fn a_controller_killed_in_mid_change_makes_no_level_move_twice() {
         NodeSpec::broker(4, NEW),
     ];
     let mut kafka = Kafka::start(&nodes, Quorum::Static, &["--release-version", "3.9"], &[]);
-    let formatted = recorded(&kafka, 4).len();
+    let formatted = kafka.recorded(4).len();
     let stage = Stage::set().await;
     let active = leader(&kafka);
     let cluster = json!({ "bootstrapControllers": kafka.controllers(), "bootstrapServers": kafka.brokers() });
@@ -210,12 +195,12 @@ async fn a_controller_killed_in_mid_change_makes_no_level_move_twice() {
     assert_eq!(kafka.finalized()["kraft.version"], "1");
     let told = sorted(history(&status).into_iter().map(|(_, feature)| feature));
     assert!(told.windows(2).all(|pair| pair[0] != pair[1]), "{told:?}");
-    let moved = recorded(&kafka, 4).split_off(formatted);
+    let moved = kafka.recorded(4).split_off(formatted);
     assert_eq!(sorted(moved.iter().map(|(feature, _)| &feature[..])), TOGETHER);
 
     // down, up and down again, the controller killed at moments spread over the time that a change takes
     for (round, delay) in [10, 40, 80].into_iter().enumerate() {
-        let before = recorded(&kafka, 4).len();
+        let before = kafka.recorded(4).len();
         let level = i64::from(round % 2 == 1);
         let features = json!({ "group.version": level, "streams.version": level });
         stage.until(|| kafka.finalized().len() == 7).await;
@@ -225,7 +210,7 @@ async fn a_controller_killed_in_mid_change_makes_no_level_move_twice() {
         tokio::time::sleep(Duration::from_millis(delay)).await;
         kafka.kill(active);
         stage.wait_for("kafka", "Ready", "Reached").await;
-        let moved = recorded(&kafka, 4).split_off(before);
+        let moved = kafka.recorded(4).split_off(before);
         let wanted = ["group.version", "streams.version"].map(|feature| (feature.to_owned(), level));
         assert!(moved.len() == 2 && wanted.iter().all(|one| moved.contains(one)), "{moved:?}");
         kafka.restart(active, None);

@@ -1,6 +1,7 @@
 //! Carries out a decision: one request, asked about first and sent then. Every decision that is acted on was made from
 //! what this very pass observed; after anything was sent the pass ends, since only the cluster knows how it came out.
 
+use super::Error;
 use super::cluster::{Cluster, Setback};
 use crate::features::decide::{Decision, Refusal, Situation, decide};
 use crate::features::observed::ClusterId;
@@ -18,11 +19,15 @@ pub(super) struct Outcome {
 /// Decides, and sends at most one request for real.
 ///
 /// Ends, since a decision on a refusal either tries feature by feature, once, or sends nothing.
-pub(super) async fn act(cluster: &impl Cluster, situation: Situation<'_>) -> Outcome {
+///
+/// # Errors
+/// If the lease does not last for a change that was to be sent: there is nothing to tell of the cluster then.
+pub(super) async fn act(cluster: &impl Cluster, situation: Situation<'_>) -> Result<Outcome, Error> {
     let mut decision = decide(&situation);
     while let (Some(request), Some(id)) = (decision.next.clone(), decision.cluster_id.clone()) {
         decision = match send(cluster, &id, &request).await {
-            Ok(()) => return Outcome { decision, accepted: Some(request) },
+            Ok(()) => return Ok(Outcome { decision, accepted: Some(request) }),
+            Err(Setback::NotPermitted) => return Err(Error::LeaseRanOut),
             Err(Setback::Refused { kind, message }) => {
                 let refusal = Refusal { request, batching: decision.batching, kind, message };
                 decide(&Situation { refusal: Some(&refusal), ..situation })
@@ -32,7 +37,7 @@ pub(super) async fn act(cluster: &impl Cluster, situation: Situation<'_>) -> Out
             }
         };
     }
-    Outcome { decision, accepted: None }
+    Ok(Outcome { decision, accepted: None })
 }
 
 /// Kafka checks a request as a whole before it applies it, but for `kraft.version`, and not everything: the dry run
@@ -87,6 +92,14 @@ mod tests {
         remembered: Option<&str>,
         answers: impl IntoIterator<Item = Result<(), Setback>>,
     ) -> (Outcome, Vec<(usize, bool)>) {
+        let (outcome, asked) = tried(remembered, answers).await;
+        (outcome.unwrap(), asked)
+    }
+
+    async fn tried(
+        remembered: Option<&str>,
+        answers: impl IntoIterator<Item = Result<(), Setback>>,
+    ) -> (Result<Outcome, Error>, Vec<(usize, bool)>) {
         let spec = Spec {
             cluster_id: None,
             target: TargetSpec::Release("4.4".into()),
@@ -179,5 +192,12 @@ mod tests {
         let (outcome, asked) = acted(Some("cluster-a"), [Ok(()), refused(text)]).await;
         assert_eq!(asked, [(6, false), (6, true)]);
         assert_eq!((outcome.decision.state, outcome.accepted), (State::WaitingForNodes, None));
+    }
+
+    #[tokio::test]
+    async fn a_lease_that_does_not_last_breaks_the_pass_off_and_tells_nothing_of_the_cluster() {
+        let (outcome, asked) = tried(Some("cluster-a"), [Ok(()), Err(Setback::NotPermitted)]).await;
+        assert!(matches!(outcome, Err(Error::LeaseRanOut)), "{outcome:?}");
+        assert_eq!(asked, [(6, false), (6, true)]);
     }
 }

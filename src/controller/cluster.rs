@@ -19,6 +19,8 @@ pub(super) enum Setback {
         /// The cluster's own words.
         message: String,
     },
+    /// Nothing was sent, since another replica may act; of the cluster that says nothing.
+    NotPermitted,
     /// It could not be asked, or the answer got lost.
     Unreachable(Unreachable),
 }
@@ -55,7 +57,7 @@ impl Cluster for Counted<'_> {
             match &done {
                 Ok(()) => Update::Accepted,
                 Err(Setback::Refused { .. }) => Update::Refused,
-                Err(Setback::Unreachable(_)) => Update::Failed,
+                Err(Setback::NotPermitted | Setback::Unreachable(_)) => Update::Failed,
             },
         );
         done
@@ -75,6 +77,7 @@ fn setback(error: &kafka::Error) -> Setback {
     let refused = |kind, message: &str| Setback::Refused { kind, message: message.to_owned() };
     let passing = error.is_retryable() || error.outcome_unknown() || error.other_cluster().is_some();
     match error.api_error() {
+        _ if error.not_permitted() => Setback::NotPermitted,
         // without the peer: which broker answered first must not change what is told
         _ if error.phase() == Phase::Authorization => refused(RefusalKind::NotAuthorized, &error.reason()),
         _ if passing => Setback::Unreachable(unreachable(error)),

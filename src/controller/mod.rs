@@ -9,6 +9,7 @@ mod pace;
 mod pass;
 mod report;
 mod resource;
+mod untold;
 
 use std::future::Future;
 use std::sync::Arc;
@@ -35,6 +36,7 @@ use crate::kafka::Timeouts;
 use crate::telemetry::{Phase, Telemetry};
 use lease::{Lease, Tenure};
 use pace::Rests;
+use untold::Untold;
 
 /// The operator's name, towards the API server and in events.
 const NAME: &str = "kafka-features-operator";
@@ -66,7 +68,7 @@ enum Error {
     #[error("the API server did not answer within {} s, asked to {doing}", API_PATIENCE.as_secs())]
     Silent { doing: &'static str },
     /// Another replica may be acting by now.
-    #[error("the lease ran out in the middle of the pass")]
+    #[error("the lease ran out in the middle of the pass, or was about to; nothing more was sent")]
     LeaseRanOut,
     /// The watch has ended.
     #[error("the operator is shutting down")]
@@ -100,6 +102,7 @@ struct Context {
     /// one of several that wait for it.
     complete: Shared<BoxFuture<'static, bool>>,
     rests: Rests,
+    untold: Untold,
     tenure: Arc<Tenure>,
     telemetry: Arc<Telemetry>,
 }
@@ -164,6 +167,7 @@ async fn look_after(
         reporter: Reporter { controller: NAME.to_owned(), instance: None },
         resources,
         rests: Rests::new(settings.pace),
+        untold: Untold::default(),
         settings: settings.clone(),
         tenure,
         telemetry,
@@ -224,6 +228,7 @@ fn wake_rivals(context: &Context, touched: &Watched) -> bool {
     let resources = context.resources.state();
     let exists = |uid: &str| resources.iter().any(|resource| resource.uid().as_deref() == Some(uid));
     context.rests.keep(exists);
+    context.untold.keep(exists);
     context.telemetry.metrics.keep(exists);
     let mut woken = false;
     for rival in resources.iter().filter(|rival| rival.uid() != touched.uid() && is_in_conflict(rival)) {

@@ -1,19 +1,21 @@
 //! One pass over one resource: observe, decide, act, report. Reads the resource anew, so that what an earlier pass
 //! wrote is seen, and writes its status at most once.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::Resource as _;
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use kube::core::ApiResource;
-use kube::runtime::events::Recorder;
+use kube::runtime::events::{Event, Recorder};
 use serde_json::json;
 
 use super::act::{Outcome, act};
 use super::cluster::{Cluster, Counted};
 use super::resource::{Resource, seniority};
 use super::{Context, Error, NAME, claims, in_time, report};
-use crate::api::{KafkaFeatures, conditions};
+use crate::api::{KafkaFeatures, KafkaFeaturesStatus, conditions};
 use crate::features::catalog::Catalog;
 use crate::features::decide::{Decision, Recheck, Situation, Spec};
 use crate::kafka::{self, Address, Endpoints, Permit as _};
@@ -35,21 +37,36 @@ pub(super) async fn pass(context: &Context, namespace: &str, name: &str) -> Resu
     let Some(object) = object.filter(|object| object.metadata.deletion_timestamp.is_none()) else {
         return Ok(None);
     };
-    let resource = Resource::read(&object);
+    let mut resource = Resource::read(&object);
+    let uid = resource.metadata.uid.clone().unwrap_or_default();
+    let written = resource.status.clone();
+    let mut untold = context.untold.of(&uid);
+    resource.status = untold.onto(resource.status);
     let outcome = match declared(context, &resource) {
         Ok((spec, client)) => {
             let cluster = Counted { client, metrics: &context.telemetry.metrics };
-            observe_and_act(context, &resource, &spec, &cluster).await
+            observe_and_act(context, &resource, &spec, &cluster).await?
         }
         Err(message) => {
             let decision = Decision::invalid_spec(&resource.remembered(), message);
             Outcome { decision, accepted: None }
         }
     };
+    let now = Time(Timestamp::now());
+    let status = report::status(&outcome, &resource.status, resource.metadata.generation, &now);
+    let mut events = report::events(&outcome, &resource.status);
+    if let Some(request) = &outcome.accepted {
+        untold.add(&status, request.steps.len(), std::mem::take(&mut events));
+        context.untold.remember(&uid, untold.clone());
+    }
     if !context.tenure.holds() {
         return Err(Error::LeaseRanOut);
     }
-    write(context, &api, &resource, &outcome).await?;
+    if status != written {
+        write(&api, &resource, &status).await?;
+    }
+    context.untold.forget(&uid);
+    tell(context, &resource, untold.events.into_iter().chain(events.into_iter().map(Arc::new))).await;
     let reason = conditions::reason(outcome.decision.state);
     Ok(Some(Passed { generation: resource.metadata.generation, recheck: outcome.decision.recheck, reason }))
 }
@@ -75,7 +92,7 @@ async fn observe_and_act(
     resource: &Resource,
     spec: &Spec,
     cluster: &impl Cluster,
-) -> Outcome {
+) -> Result<Outcome, Error> {
     let observed = cluster.observe().await;
     let claims = match &observed {
         Ok(observed) => {
@@ -97,30 +114,28 @@ async fn observe_and_act(
     act(cluster, situation).await
 }
 
-/// Writes what changed, and tells of it. The status goes by server-side apply, so that what others keep in it stays.
+/// Writes the status, by server-side apply, so that what others keep in it stays.
 async fn write(
-    context: &Context,
     api: &Api<DynamicObject>,
     resource: &Resource,
-    outcome: &Outcome,
+    status: &KafkaFeaturesStatus,
 ) -> Result<(), Error> {
-    let before = &resource.status;
-    let now = Time(Timestamp::now());
-    let after = report::status(outcome, before, resource.metadata.generation, &now);
-    if after == *before {
-        return Ok(());
-    }
     let name = resource.metadata.name.clone().unwrap_or_default();
     let patch = json!({
         "apiVersion": KafkaFeatures::api_version(&()),
         "kind": KafkaFeatures::kind(&()),
         // a resource of the same name that came in between is another
         "metadata": { "name": name, "uid": resource.metadata.uid },
-        "status": after,
+        "status": status,
     });
     let params = PatchParams::apply(NAME).force();
     in_time("write the status", api.patch_status(&name, &params, &Patch::Apply(&patch))).await?;
-    for event in report::events(outcome, before) {
+    Ok(())
+}
+
+/// Tells of what status says by now.
+async fn tell(context: &Context, resource: &Resource, events: impl Iterator<Item = Arc<Event>>) {
+    for event in events {
         tracing::info!(reason = event.reason, "{}", event.note.as_deref().unwrap_or_default());
         // a recorder of its own for each: one that remembers would repeat the first note under the same reason
         let recorder = Recorder::new(context.client.clone(), context.reporter.clone());
@@ -129,5 +144,4 @@ async fn write(
             tracing::warn!(%error, reason = event.reason, "an event could not be published");
         }
     }
-    Ok(())
 }

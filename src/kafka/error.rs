@@ -360,6 +360,12 @@ impl Error {
         self.outcome_unknown
     }
 
+    /// Whether nothing was sent for want of a permit, which says nothing about the cluster.
+    #[must_use]
+    pub fn not_permitted(&self) -> bool {
+        matches!(*self.cause, Cause::NotPermitted)
+    }
+
     /// The cluster ids, expected and found, where another cluster answered.
     #[must_use]
     pub fn other_cluster(&self) -> Option<(&ClusterId, &ClusterId)> {

@@ -277,7 +277,7 @@ async fn a_change_without_a_permit_is_not_sent_however_far_it_came() {
         let client = client.under(Arc::new(Never));
         let error = client.update_features(&cluster(), &raise(&["group.version"]), false).await.unwrap_err();
         assert!(error.to_string().contains("nothing was sent"), "{error}");
-        assert!(error.is_retryable() && !error.outcome_unknown(), "{error}");
+        assert!(error.not_permitted() && error.is_retryable() && !error.outcome_unknown(), "{error}");
         // a question changes nothing
         client.update_features(&cluster(), &raise(&["group.version"]), true).await.unwrap();
     }

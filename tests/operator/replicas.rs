@@ -1,64 +1,14 @@
 //! Several replicas, each the real binary: one acts, and what happens to it.
 
-use std::time::{Duration, Instant};
-
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::Api;
 use rustix::process::Signal;
 use serde_json::json;
 
 use crate::brokers;
+use crate::replica::{PATIENCE, Replica};
 use crate::stage::{ACCOUNT, BASE, Stage};
-use crate::testbed::ports::Port;
-use crate::testbed::process::Process;
 use crate::testbed::{ApiServer, Kafka};
-
-const PATIENCE: Duration = Duration::from_secs(60);
-
-struct Replica {
-    process: Process,
-    port: Port,
-}
-
-impl Replica {
-    fn start(stage: &Stage, args: &[&str]) -> Self {
-        let (kubeconfig, port) = (stage.kubeconfig(), Port::lease());
-        let log = kubeconfig.with_file_name(format!("replica-{}.log", port.number));
-        let binary = env!("CARGO_BIN_EXE_kafka-features-operator");
-        let process = Process::start("kafka-features-operator", binary, log, |command| {
-            command.env("KUBECONFIG", kubeconfig).args(["run", "--listen", &port.address()]).args(args);
-        });
-        Self { process, port }
-    }
-
-    fn with_lease(stage: &Stage) -> Self {
-        Self::start(stage, &["--lease-namespace", ACCOUNT, "--lease-seconds", "3"])
-    }
-
-    /// The code and the text that a path answers with; nothing while it can't be reached.
-    async fn get(&self, path: &str) -> Option<(u16, String)> {
-        use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-        let mut stream = tokio::net::TcpStream::connect(self.port.address()).await.ok()?;
-        let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
-        stream.write_all(request.as_bytes()).await.ok()?;
-        let mut text = String::new();
-        stream.read_to_string(&mut text).await.ok()?;
-        let (head, body) = text.split_once("\r\n\r\n")?;
-        Some((head.split(' ').nth(1)?.parse().ok()?, body.to_owned()))
-    }
-
-    async fn wait_for(&self, path: &str, code: u16, text: &str) {
-        let begun = Instant::now();
-        loop {
-            let answer = self.get(path).await;
-            if answer.as_ref().is_some_and(|(is, body)| *is == code && body.contains(text)) {
-                return;
-            }
-            assert!(begun.elapsed() < PATIENCE, "{path} is {answer:?}, not {code} with {text:?}");
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        }
-    }
-}
 
 async fn holder(stage: &Stage) -> Option<String> {
     let leases: Api<Lease> = Api::namespaced(stage.client(), ACCOUNT);
@@ -100,18 +50,72 @@ async fn a_replica_that_stood_still_past_its_lease_ends_and_the_other_acts() {
     assert_eq!(holder(&stage).await, None);
 }
 
+/// Lets two replicas follow a release, then single levels down and up, and returns for each of these three what Kafka's
+/// own log recorded of it.
+async fn moved_by_two(stage: &Stage, kafka: &Kafka) -> Vec<Vec<(String, i64)>> {
+    let specs = [
+        json!({ "cluster": brokers(kafka), "releaseVersion": "4.4" }),
+        json!({ "cluster": brokers(kafka), "features": { "group.version": 0, "streams.version": 0 }, "downgrade": "Safe" }),
+        json!({ "cluster": brokers(kafka), "features": { "group.version": 1, "streams.version": 1 } }),
+    ];
+    let mut moved = Vec::new();
+    for spec in specs {
+        let before = kafka.recorded(1).len();
+        stage.apply("kafka", spec).await;
+        stage.wait_for("kafka", "Ready", "True").await;
+        // a second one that is late would come now
+        stage.let_pass(2).await;
+        let mut recorded = kafka.recorded(1).split_off(before);
+        recorded.sort();
+        moved.push(recorded);
+    }
+    assert_eq!(kafka.finalized(), crate::of_4_4());
+    moved
+}
+
+/// What has to be recorded then.
+fn expected() -> Vec<Vec<(String, i64)>> {
+    let of =
+        |levels: &[(&str, i64)]| levels.iter().map(|(name, level)| ((*name).to_owned(), *level)).collect();
+    vec![
+        of(&[
+            ("eligible.leader.replicas.version", 1),
+            ("group.version", 1),
+            ("metadata.version", 33),
+            ("share.version", 2),
+            ("streams.version", 1),
+            ("transaction.version", 2),
+        ]),
+        of(&[("group.version", 0), ("streams.version", 0)]),
+        of(&[("group.version", 1), ("streams.version", 1)]),
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_replicas_with_a_lease_one_moves_each_level_once() {
+    let kafka = Kafka::single("4.4.0", &["--release-version", "3.9"]);
+    let stage = Stage::without_operator().await;
+    stage.install().await;
+    let replicas = [(); 2].map(|()| Replica::with_lease(&stage));
+    for replica in &replicas {
+        replica.wait_for("/readyz", 200, "").await;
+    }
+    assert_eq!(moved_by_two(&stage, &kafka).await, expected());
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn two_replicas_without_a_lease_do_no_harm() {
     let kafka = Kafka::single("4.4.0", &["--release-version", "3.9"]);
     let stage = Stage::without_operator().await;
     stage.install().await;
-    let replicas = [(); 2].map(|()| Replica::start(&stage, &["--no-lease"]));
+    let replicas = [(); 2].map(|()| Replica::start(&stage.kubeconfig(), &["--no-lease"]));
     for replica in &replicas {
-        replica.wait_for("/readyz", 200, "looking after resources").await;
+        replica.wait_until_acting().await;
     }
-    stage.apply("kafka", json!({ "cluster": brokers(&kafka), "releaseVersion": "4.4" })).await;
-    stage.wait_for("kafka", "Ready", "True").await;
-    assert_eq!(kafka.finalized(), crate::of_4_4());
+    // both may send the same at once: Kafka records the level that it has a second time then, and nothing moves
+    let mut moved = moved_by_two(&stage, &kafka).await;
+    moved.iter_mut().for_each(Vec::dedup);
+    assert_eq!(moved, expected());
     assert_eq!(stage.requests(|_, resource| resource == "leases"), 0);
 }
 

@@ -80,6 +80,13 @@ impl ApiServer {
         }
     }
 
+    /// Kills the API server; unlike one that is stopped, it doesn't wait for those who watch.
+    pub fn kill(&mut self) {
+        if let Some(api) = &mut self.api {
+            api.kill();
+        }
+    }
+
     /// Starts a stopped API server.
     pub async fn launch(&mut self) {
         let at = |name: &str| self.folder.path().join(name).display().to_string();
@@ -151,9 +158,13 @@ impl ApiServer {
 
     /// The text of a kubeconfig for a token.
     pub fn kubeconfig_for(&self, token: &str) -> String {
+        self.kubeconfig_by(&format!("https://{}", self.port.address()), token)
+    }
+
+    /// The same for another way to the server.
+    pub fn kubeconfig_by(&self, server: &str, token: &str) -> String {
         let authority = self.folder.path().join("authority.crt").display().to_string();
         let mut text = String::from("apiVersion: v1\nkind: Config\ncurrent-context: testbed\n");
-        let server = format!("https://{}", self.port.address());
         let _ = writeln!(
             text,
             "clusters: [{{name: testbed, cluster: {{server: \"{server}\", certificate-authority: \"{authority}\"}}}}]"

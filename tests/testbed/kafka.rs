@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use serde_json::Value;
+
 use super::ports::Port;
 use super::process::Process;
 use super::{Oracle, parts};
@@ -58,6 +60,7 @@ pub struct Kafka {
     properties: Vec<String>,
     nodes: BTreeMap<i32, Node>,
     initial_controllers: String,
+    logs_requests: bool,
     _folder: tempfile::TempDir,
 }
 
@@ -65,20 +68,29 @@ impl Kafka {
     /// Formats and starts a cluster, and waits until every node is ready. `format` goes to Kafka's own tool, such as
     /// `["--release-version", "3.9"]`; `properties` into each node's configuration.
     pub fn start(nodes: &[NodeSpec], quorum: Quorum, format: &[&str], properties: &[&str]) -> Self {
-        let mut kafka = Self::prepare(nodes, quorum, format, properties);
-        let ids: Vec<i32> = kafka.nodes.keys().copied().collect();
+        Self::prepare(nodes, quorum, format, properties).started()
+    }
+
+    fn started(mut self) -> Self {
+        let ids: Vec<i32> = self.nodes.keys().copied().collect();
         for id in &ids {
-            kafka.launch(*id);
+            self.launch(*id);
         }
         for id in &ids {
-            kafka.wait_ready(*id);
+            self.wait_ready(*id);
         }
-        kafka
+        self
     }
 
     /// One combined node.
     pub fn single(version: &str, format: &[&str]) -> Self {
         Self::start(&[NodeSpec::combined(1, version)], Quorum::Static, format, &[])
+    }
+
+    /// One combined node that logs every request that it answers.
+    pub fn single_that_logs_requests(version: &str, format: &[&str]) -> Self {
+        let kafka = Self::prepare(&[NodeSpec::combined(1, version)], Quorum::Static, format, &[]);
+        Self { logs_requests: true, ..kafka }.started()
     }
 
     /// Formats the nodes without starting them.
@@ -93,6 +105,7 @@ impl Kafka {
             properties: properties.iter().map(ToString::to_string).collect(),
             nodes: BTreeMap::new(),
             initial_controllers: String::new(),
+            logs_requests: false,
             _folder: folder,
         };
         for spec in nodes {
@@ -223,6 +236,9 @@ impl Kafka {
                 "-XX:TieredStopAtLevel=1",
                 "-Xshare:auto",
             ]);
+            if self.logs_requests {
+                command.arg("-Dorg.slf4j.simpleLogger.log.kafka.request.logger=debug");
+            }
             command.arg("-cp").arg(format!("{}/*", jars.display())).arg("kafka.Kafka").arg(properties);
         }));
     }
@@ -301,6 +317,29 @@ impl Kafka {
         let mut all = vec!["--bootstrap-server", bootstrap.as_str()];
         all.extend(args);
         Oracle::of("4.4.0").run("kafka-features", &all)
+    }
+
+    /// Every level that was ever finalized, in order, as a node's copy of the metadata log has it.
+    pub fn recorded(&self, id: i32) -> Vec<(String, i64)> {
+        let log = self.data(id).join("__cluster_metadata-0/00000000000000000000.log");
+        let args = ["--cluster-metadata-decoder", "--files", log.to_str().expect("UTF-8")];
+        let dumped = Oracle::of("4.4.0").run("kafka-dump-log", &args).ok();
+        let payloads = dumped.lines().filter_map(|line| line.split_once("payload: "));
+        let records = payloads.filter_map(|(_, json)| serde_json::from_str::<Value>(json).ok());
+        let levels = records.filter(|record| record["type"] == "FEATURE_LEVEL_RECORD");
+        let level = |record: Value| {
+            let data = &record["data"];
+            let name = data["name"].as_str().expect("a name").to_owned();
+            (name, data["featureLevel"].as_i64().expect("a level"))
+        };
+        levels.map(level).collect()
+    }
+
+    /// How many requests of a kind a node has answered, by Kafka's own request log.
+    pub fn answered(&self, id: i32, request: &str) -> usize {
+        let log = std::fs::read(&self.node(id).process.as_ref().expect("started").log).expect("a log");
+        let name = format!("\"requestApiKeyName\":\"{request}\"");
+        String::from_utf8_lossy(&log).lines().filter(|line| line.contains(&name)).count()
     }
 
     /// Where all of the cluster's files are.
