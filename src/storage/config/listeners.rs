@@ -56,8 +56,11 @@ impl Listeners {
             read.advertised = endpoints("advertised.listeners", text, &protocols, errors);
         }
         read.check_controllers(keys, roles, &protocols, errors);
+        read.check_routable(keys, roles, errors);
+        let between = between_brokers(keys, &protocols, errors);
+        check_mechanism(keys, between.as_ref().and_then(|name| protocols.get(name)), errors);
         if roles.broker {
-            read.check_brokers(keys, &protocols, errors);
+            read.check_brokers(keys, between, errors);
         }
         read.check_early_start(keys, errors);
         read
@@ -127,6 +130,13 @@ impl Listeners {
                     "a controller listens on each: add them to listeners",
                 ));
             }
+            let between = keys.get("inter.broker.listener.name").map(str::to_uppercase);
+            if let Some(between) =
+                between.filter(|name| !roles.broker && self.controller_names.contains(name))
+            {
+                let wanted = "a node that is only a controller has no listener between brokers: leave it out";
+                errors.push(ConfigError::value("inter.broker.listener.name", &between, wanted));
+            }
             let other =
                 self.listeners.iter().find(|listener| !self.controller_names.contains(&listener.name));
             if let Some(other) = other.filter(|_| !roles.broker) {
@@ -148,12 +158,7 @@ impl Listeners {
         }
     }
 
-    fn check_brokers(
-        &self,
-        keys: Keys<'_>,
-        protocols: &BTreeMap<String, String>,
-        errors: &mut Vec<ConfigError>,
-    ) {
+    fn check_brokers(&self, keys: Keys<'_>, between: Option<String>, errors: &mut Vec<ConfigError>) {
         let told =
             if keys.get("advertised.listeners").is_some() { &self.advertised } else { &self.listeners };
         let brokers: Vec<&Listener> =
@@ -165,30 +170,28 @@ impl Listeners {
             return;
         }
         let own = self.names();
-        let of_controller = |listener: &&Listener| {
-            self.controller_names.contains(&listener.name) && own.contains(listener.name.as_str())
-        };
-        if brokers
-            .iter()
-            .copied()
-            .chain(told.iter().filter(of_controller))
-            .any(|l| l.host.as_deref() == Some(ANY))
-        {
-            errors.push(ConfigError::value(
-                key,
-                ANY,
-                "nobody can reach that address: give one that others can",
-            ));
-        }
         if let Some(listener) = brokers.iter().find(|listener| !own.contains(listener.name.as_str())) {
             errors.push(ConfigError::value(key, &listener.name, "listeners has no such name"));
         }
-        let Some(between) = between_brokers(keys, protocols, errors) else { return };
+        let Some(between) = between else { return };
         if !brokers.iter().any(|listener| listener.name == between) {
             let names: Vec<&str> = brokers.iter().map(|listener| listener.name.as_str()).collect();
             let wanted =
                 format!("advertised.listeners has no such broker listener, only {}", names.join(", "));
             errors.push(ConfigError::value("inter.broker.listener.name", &between, wanted));
+        }
+    }
+
+    /// Others are told of no address that stands for all of a machine's.
+    fn check_routable(&self, keys: Keys<'_>, roles: Roles, errors: &mut Vec<ConfigError>) {
+        let told: Vec<&Listener> = match keys.get("advertised.listeners") {
+            Some(_) => self.advertised.iter().collect(),
+            None if !roles.broker => Vec::new(),
+            None => self.listeners.iter().filter(|l| !self.controller_names.contains(&l.name)).collect(),
+        };
+        if told.iter().any(|listener| listener.host.as_deref() == Some(ANY)) {
+            let wanted = "nobody can reach that address: give one that others can";
+            errors.push(ConfigError::value("advertised.listeners", ANY, wanted));
         }
     }
 
@@ -231,6 +234,21 @@ fn between_brokers(
         return Some(name);
     }
     None
+}
+
+/// The mechanism that brokers use between each other must be one that they let in.
+fn check_mechanism(keys: Keys<'_>, protocol: Option<&String>, errors: &mut Vec<ConfigError>) {
+    const DEFAULT: &str = "GSSAPI";
+    let key = "sasl.mechanism.inter.broker.protocol";
+    let mechanism = keys.get(key).unwrap_or(DEFAULT);
+    let enabled = items(keys.get("sasl.enabled.mechanisms").unwrap_or(DEFAULT));
+    if protocol.is_some_and(|protocol| protocol.starts_with("SASL")) && !enabled.contains(&mechanism) {
+        errors.push(ConfigError::value(
+            key,
+            mechanism,
+            "sasl.enabled.mechanisms does not have it: add it there",
+        ));
+    }
 }
 
 fn endpoints(

@@ -125,7 +125,7 @@ impl ServerConfig {
             errors.push(ConfigError::missing("controller.quorum.bootstrap.servers", wanted));
         }
         let log_dirs = log_dirs(keys);
-        relations::check(keys, &log_dirs, &mut errors);
+        relations::check(keys, roles, &log_dirs, &mut errors);
         if !errors.is_empty() {
             return Err(errors);
         }

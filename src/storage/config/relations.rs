@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{ConfigError, Keys, items};
+use super::{ConfigError, Keys, Roles, items};
 
 /// A value that must not be below another: the keys, and their defaults.
 type AtLeast = (&'static str, i64, &'static str, i64);
@@ -50,7 +50,7 @@ const AT_LEAST: &[AtLeast] = &[
     ("group.streams.max.session.timeout.ms", 60_000, "group.streams.session.timeout.ms", 45_000),
 ];
 
-pub(super) fn check(keys: Keys<'_>, log_dirs: &[PathBuf], errors: &mut Vec<ConfigError>) {
+pub(super) fn check(keys: Keys<'_>, roles: Roles, log_dirs: &[PathBuf], errors: &mut Vec<ConfigError>) {
     for (key, default, other, others_default) in AT_LEAST {
         let (value, least) = (keys.number(key, *default), keys.number(other, *others_default));
         if value < least {
@@ -63,7 +63,7 @@ pub(super) fn check(keys: Keys<'_>, log_dirs: &[PathBuf], errors: &mut Vec<Confi
     check_assignors(keys, errors);
     check_connections(keys, errors);
     let cordoned = keys.get("cordoned.log.dirs").map(items).unwrap_or_default();
-    for directory in cordoned.into_iter().filter(|directory| *directory != "*") {
+    for directory in cordoned.into_iter().filter(|directory| roles.broker && *directory != "*") {
         if !log_dirs.iter().any(|log_dir| log_dir.as_os_str() == directory) {
             errors.push(ConfigError::value("cordoned.log.dirs", directory, "log.dirs has no such directory"));
         }
