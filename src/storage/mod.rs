@@ -4,6 +4,7 @@
 pub mod checkpoint;
 pub mod config;
 pub mod directory;
+pub mod environment;
 pub mod format;
 mod id;
 pub mod info;

@@ -48,11 +48,6 @@ impl Properties {
         self.0.get(key).map(String::as_str)
     }
 
-    /// Sets a key's value.
-    pub fn set(&mut self, key: impl Into<String>, value: impl Into<String>) {
-        self.0.insert(key.into(), value.into());
-    }
-
     /// All keys with their values, by key.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(key, value)| (key.as_str(), value.as_str()))

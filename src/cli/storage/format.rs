@@ -1,7 +1,6 @@
 //! `kafka-storage format`.
 
 use std::fmt::Write as _;
-use std::path::Path;
 
 use secrecy::SecretString;
 
@@ -10,8 +9,8 @@ use super::{Answer, cluster_id};
 use crate::cli::arguments as files;
 use crate::cli::{Failure, Status};
 use crate::storage::config::ServerConfig;
+use crate::storage::environment;
 use crate::storage::format::{Fault, FaultKind, FormatRecord, FormatRequest, InitialQuorum};
-use crate::storage::properties::Properties;
 use crate::storage::software::Software;
 
 pub(super) fn run(arguments: &arguments::Format) -> Result<Answer, Failure> {
@@ -41,20 +40,19 @@ pub(super) fn run(arguments: &arguments::Format) -> Result<Answer, Failure> {
 
 /// The node's configuration.
 pub(super) fn configuration(from: &Configuration) -> Result<ServerConfig, Failure> {
-    let properties = match &from.config {
-        Some(path) => file(path)?,
-        None => Properties::default(),
+    let name = from.config.as_ref().map_or("the environment".to_owned(), |path| path.display().to_string());
+    let about = |status: Status, error: String| Failure::new(status, format!("{name}: {error}"));
+    let file = match &from.config {
+        Some(path) => files::read(path).map_err(|error| about(Status::Disk, error))?,
+        None => Vec::new(),
     };
+    let variables = std::env::vars_os().filter(|_| from.environment);
+    let properties = environment::read(&file, variables)
+        .map_err(|error| about(Status::Configuration, error.to_string()))?;
     ServerConfig::read(&properties).map_err(|errors| Failure {
         status: Status::Configuration,
         messages: errors.iter().map(ToString::to_string).collect(),
     })
-}
-
-fn file(path: &Path) -> Result<Properties, Failure> {
-    let about = |error: String| format!("{}: {error}", path.display());
-    let bytes = files::read(path).map_err(|error| Failure::new(Status::Disk, about(error)))?;
-    Properties::parse(&bytes).map_err(|error| Failure::new(Status::Configuration, about(error.to_string())))
 }
 
 fn quorum(quorum: &arguments::Quorum) -> InitialQuorum {

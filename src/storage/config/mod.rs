@@ -179,11 +179,9 @@ fn node_id(keys: Keys<'_>, errors: &mut Vec<ConfigError>) -> Option<i32> {
     let number = |key: &str| keys.get(key).and_then(|text| text.parse::<i32>().ok());
     match (keys.get("node.id"), keys.get("broker.id")) {
         (None, None) => errors.push(ConfigError::missing("node.id", "a number that no other node has")),
-        (Some(_), Some(text)) => {
-            if number("node.id") != number("broker.id") {
-                let wanted = "node.id, which takes its place, is another: leave broker.id out";
-                errors.push(ConfigError::value("broker.id", text, wanted));
-            }
+        (Some(_), Some(text)) if number("node.id") != number("broker.id") => {
+            let wanted = "node.id, which takes its place, is another: leave broker.id out";
+            errors.push(ConfigError::value("broker.id", text, wanted));
         }
         (None, Some(text)) if number("broker.id").is_some_and(|id| id < 0) => {
             errors.push(ConfigError::value("broker.id", text, "a number that is not negative is wanted"));

@@ -35,12 +35,10 @@ impl Quorum {
         }
         let endpoint = config.controller_endpoint();
         let voters = match &request.quorum {
-            InitialQuorum::InitialControllers(text) => {
-                voters::parse(text).map_err(|error| faults.push(error.into()))
-            }
-            _ if !config.roles.controller => Err(faults.push(Fault::StandaloneBroker)),
+            InitialQuorum::InitialControllers(text) => voters::parse(text).map_err(Fault::Voters),
+            _ if !config.roles.controller => Err(Fault::StandaloneBroker),
             _ => match &endpoint {
-                None => Err(faults.push(Fault::NoControllerListener)),
+                None => Err(Fault::NoControllerListener),
                 Some((_, host, port)) => Ok(only_voter(config.node_id, host, *port)),
             },
         };
@@ -50,7 +48,13 @@ impl Quorum {
                 config.controller_listener_names.first().map(|name| name.to_uppercase()).unwrap_or_default()
             }
         };
-        Self { voters: voters.ok().map(|voters| (listener, voters)) }
+        match voters {
+            Ok(voters) => Self { voters: Some((listener, voters)) },
+            Err(fault) => {
+                faults.push(fault);
+                Self::default()
+            }
+        }
     }
 
     /// Whether the cluster begins with this node.
