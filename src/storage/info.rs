@@ -110,6 +110,11 @@ impl Info {
                 }
             }
         }
+        if first.as_ref().is_some_and(|meta| meta.version == 0) {
+            let problem = "The kafka configuration file appears to be for a cluster in KRaft mode, but the directories \
+                           are formatted for legacy mode.";
+            info.problems.push(problem.to_owned());
+        }
         info.metadata = first.map(|meta| meta.entries()).unwrap_or_default();
         if config.roles.controller {
             info.look_at_bootstrap(&config.metadata_log_dir, software);
@@ -125,11 +130,6 @@ impl Info {
         config: &ServerConfig,
         software: &Software,
     ) {
-        if meta.version == 0 {
-            let problem = "The kafka configuration file appears to be for a cluster in KRaft mode, but the directories \
-                           are formatted for legacy mode.";
-            self.problems.push(problem.to_owned());
-        }
         if meta.version == 2 && software.cluster_id_record.is_none() {
             self.notes.push(format!(
                 "{path}/{META_PROPERTIES} is of version 2, which KIP-1262 drafts and Kafka {} does not read",

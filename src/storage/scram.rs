@@ -10,7 +10,7 @@ use ring::{digest, hmac, pbkdf2};
 use secrecy::{ExposeSecret as _, SecretString};
 
 /// How many bytes of salt a user gets that is given none.
-const SALT: usize = 32;
+const SALT: usize = 26;
 const FEWEST_ITERATIONS: u32 = 4096;
 const MOST_ITERATIONS: u32 = 16384;
 

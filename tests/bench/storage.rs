@@ -1,6 +1,8 @@
 //! How `kafka-storage format` compares with Kafka's own tool, both run as people run them, in one go on one machine: wall
 //! time and peak memory, and their ratios. `make bench`.
 
+#![allow(clippy::expect_used)]
+
 #[path = "../testbed/mod.rs"]
 mod testbed;
 

@@ -44,6 +44,13 @@ pub enum Quorum {
     Dynamic,
 }
 
+/// Whose `kafka-storage` formats nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Formatter {
+    Kafkas,
+    Ours,
+}
+
 struct Node {
     spec: NodeSpec,
     client: Port,
@@ -61,6 +68,7 @@ pub struct Kafka {
     nodes: BTreeMap<i32, Node>,
     initial_controllers: String,
     logs_requests: bool,
+    formatter: Formatter,
     _folder: tempfile::TempDir,
 }
 
@@ -71,7 +79,8 @@ impl Kafka {
         Self::prepare(nodes, quorum, format, properties).started()
     }
 
-    fn started(mut self) -> Self {
+    /// Starts the nodes that [`Kafka::prepare`] or [`Kafka::prepare_with`] has formatted.
+    pub fn started(mut self) -> Self {
         let ids: Vec<i32> = self.nodes.keys().copied().collect();
         for id in &ids {
             self.launch(*id);
@@ -95,6 +104,17 @@ impl Kafka {
 
     /// Formats the nodes without starting them.
     pub fn prepare(nodes: &[NodeSpec], quorum: Quorum, format: &[&str], properties: &[&str]) -> Self {
+        Self::prepare_with(Formatter::Kafkas, nodes, quorum, format, properties)
+    }
+
+    /// Formats the nodes by one of the two tools, without starting them.
+    pub fn prepare_with(
+        formatter: Formatter,
+        nodes: &[NodeSpec],
+        quorum: Quorum,
+        format: &[&str],
+        properties: &[&str],
+    ) -> Self {
         let folder = tempfile::Builder::new().prefix("kafka-").tempdir().expect("a folder");
         let version = &nodes.first().expect("a node").version;
         let cluster_id = Oracle::of(version).run("kafka-storage", &["random-uuid"]).ok().trim().to_owned();
@@ -106,6 +126,7 @@ impl Kafka {
             nodes: BTreeMap::new(),
             initial_controllers: String::new(),
             logs_requests: false,
+            formatter,
             _folder: folder,
         };
         for spec in nodes {
@@ -202,7 +223,8 @@ impl Kafka {
         path
     }
 
-    fn format_node(&self, id: i32) {
+    /// The arguments that a node is formatted with.
+    pub fn format_arguments(&self, id: i32) -> Vec<String> {
         let node = self.node(id);
         let path = self.write_properties(node);
         let path = path.to_str().expect("UTF-8");
@@ -217,7 +239,27 @@ impl Kafka {
                 args.push("--no-initial-controllers");
             }
         }
-        Oracle::of(&node.spec.version).run("kafka-storage", &args).ok();
+        let mut args: Vec<String> = args.into_iter().map(str::to_owned).collect();
+        if self.formatter == Formatter::Ours {
+            args.extend(["--kafka-version".to_owned(), node.spec.version.clone()]);
+        }
+        args
+    }
+
+    fn format_node(&self, id: i32) {
+        let args = self.format_arguments(id);
+        let version = &self.node(id).spec.version;
+        match self.formatter {
+            Formatter::Kafkas => {
+                let args: Vec<&str> = args.iter().map(String::as_str).collect();
+                Oracle::of(version).run("kafka-storage", &args).ok();
+            }
+            Formatter::Ours => {
+                let tool = option_env!("CARGO_BIN_EXE_kafka-storage").expect("only tests have the binary");
+                let output = std::process::Command::new(tool).args(&args).output().expect("it starts");
+                assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            }
+        }
     }
 
     fn launch(&mut self, id: i32) {

@@ -14,5 +14,5 @@ pub mod process;
 
 #[allow(unused_imports)]
 pub use api_server::ApiServer;
-pub use kafka::{Kafka, NodeSpec, Quorum};
+pub use kafka::{Formatter, Kafka, NodeSpec, Quorum};
 pub use oracle::Oracle;

@@ -48,6 +48,8 @@ pub struct Checkpoint {
     pub voters: Option<(String, BTreeMap<i32, Voter>)>,
     /// The metadata records.
     pub records: Vec<MetadataRecord>,
+    /// Whether its header says when it was made: a `bootstrap.checkpoint`'s says 0.
+    pub timed: bool,
 }
 
 /// A checkpoint that can't be written, since a text in it is too long.
@@ -61,7 +63,11 @@ impl Checkpoint {
     /// # Errors
     /// If a text is too long for its record.
     pub fn encode(&self, now: i64) -> Result<Bytes, Unwritable> {
-        let header = SnapshotHeaderRecord::default().with_last_contained_log_timestamp(now);
+        let header = SnapshotHeaderRecord::default().with_last_contained_log_timestamp(if self.timed {
+            now
+        } else {
+            0
+        });
         let mut control = vec![control_record(SNAPSHOT_HEADER, value(&header)?)];
         if let Some(version) = self.kraft_version {
             control.push(control_record(KRAFT_VERSION, kraft_version(version)));
@@ -180,7 +186,7 @@ mod tests {
             feature: FeatureName::new(feature).unwrap(),
             level: Level(level),
         };
-        Checkpoint { kraft_version, voters, records: levels.map(record).to_vec() }
+        Checkpoint { kraft_version, voters, records: levels.map(record).to_vec(), timed: true }
     }
 
     #[test]

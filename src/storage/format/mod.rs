@@ -205,6 +205,7 @@ impl FormatRequest {
             kraft_version,
             voters: quorum.voters.clone(),
             records: records.to_vec(),
+            timed: true,
         };
         match self.software.layout {
             Layout::ZeroCheckpoint if is_metadata && self.config.roles.controller => {
