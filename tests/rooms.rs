@@ -33,12 +33,22 @@ const ROOMS: &[Room] = &[
         ],
     },
     Room { name: "kafka", may_use: &["features"], never: &KUBERNETES },
+    Room {
+        name: "storage",
+        may_use: &["features"],
+        never: &["kube", "k8s_openapi", "tokio", "futures", "clap", "tracing"],
+    },
     Room { name: "api", may_use: &["features"], never: &["kafka_protocol", "tokio"] },
     Room { name: "telemetry", may_use: &[], never: &["kube", "k8s_openapi", "kafka_protocol"] },
     Room {
         name: "controller",
         may_use: &["features", "kafka", "api", "telemetry"],
         never: &["kafka_protocol", "axum", "prometheus_client"],
+    },
+    Room {
+        name: "cli",
+        may_use: &["features", "storage", "kafka"],
+        never: &["kube", "k8s_openapi", "kafka_protocol"],
     },
 ];
 

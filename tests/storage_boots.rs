@@ -13,6 +13,8 @@ use kafka_features_operator::features::catalog::Catalog;
 use kafka_features_operator::storage::checkpoint::{BOOTSTRAP_CHECKPOINT, ZERO_CHECKPOINT};
 use testbed::{Formatter, Kafka, NodeSpec, Oracle, Quorum};
 
+const OURS: Formatter = Formatter::Ours(env!("CARGO_BIN_EXE_kafka-storage"));
+
 /// The levels of a release, as Kafka's own tool shows them, but for `kraft.version`.
 fn levels(release: &str, changed: &[(&str, i16)]) -> BTreeMap<String, String> {
     let catalog = Catalog::kafka();
@@ -38,7 +40,7 @@ fn boots(version: &str, quorum: Quorum, release: &str, changed: &[(&str, i16)]) 
         format.extend(["--feature".to_owned(), format!("{feature}={level}")]);
     }
     let format: Vec<&str> = format.iter().map(String::as_str).collect();
-    let kafka = Kafka::prepare_with(Formatter::Ours, &nodes, quorum, &format, &[]);
+    let kafka = Kafka::prepare_with(OURS, &nodes, quorum, &format, &[]);
     let dumped = dump(&kafka, version);
     let kafka = kafka.started();
     let mut expected = levels(release, changed);
@@ -100,8 +102,7 @@ fn kafka_4_2_and_later_starts_on_its_layout() {
 fn kafka_starts_on_what_a_killed_format_and_the_next_one_left() {
     let nodes = [NodeSpec::combined(1, "4.4.0")];
     for (call, time) in [("rename", 1), ("rename", 2), ("fsync", 3), ("write", 2)] {
-        let kafka =
-            Kafka::prepare_with(Formatter::Ours, &nodes, Quorum::Dynamic, &["--release-version", "4.3"], &[]);
+        let kafka = Kafka::prepare_with(OURS, &nodes, Quorum::Dynamic, &["--release-version", "4.3"], &[]);
         fs::remove_dir_all(kafka.data(1)).unwrap();
         let tool = env!("CARGO_BIN_EXE_kafka-storage");
         let mut strace = Command::new("strace");
@@ -127,7 +128,7 @@ fn kafka_starts_on_what_a_killed_format_and_the_next_one_left() {
 fn a_standalone_controller_on_an_ipv6_address_starts() {
     // Kafka's own tool can't format it
     let nodes = [NodeSpec::combined(1, "4.4.0")];
-    let kafka = Kafka::prepare_with(Formatter::Ours, &nodes, Quorum::Dynamic, &[], &[]);
+    let kafka = Kafka::prepare_with(OURS, &nodes, Quorum::Dynamic, &[], &[]);
     fs::remove_dir_all(kafka.data(1)).unwrap();
     let mut arguments = kafka.format_arguments(1);
     let config = arguments.iter().position(|argument| argument == "--config").unwrap() + 1;

@@ -45,10 +45,12 @@ pub enum Quorum {
 }
 
 /// Whose `kafka-storage` formats nodes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub enum Formatter {
+    /// That of the node's own Kafka version.
     Kafkas,
-    Ours,
+    /// Ours, by the path of the binary.
+    Ours(&'static str),
 }
 
 struct Node {
@@ -240,7 +242,7 @@ impl Kafka {
             }
         }
         let mut args: Vec<String> = args.into_iter().map(str::to_owned).collect();
-        if self.formatter == Formatter::Ours {
+        if matches!(self.formatter, Formatter::Ours(_)) {
             args.extend(["--kafka-version".to_owned(), node.spec.version.clone()]);
         }
         args
@@ -254,8 +256,7 @@ impl Kafka {
                 let args: Vec<&str> = args.iter().map(String::as_str).collect();
                 Oracle::of(version).run("kafka-storage", &args).ok();
             }
-            Formatter::Ours => {
-                let tool = option_env!("CARGO_BIN_EXE_kafka-storage").expect("only tests have the binary");
+            Formatter::Ours(tool) => {
                 let output = std::process::Command::new(tool).args(&args).output().expect("it starts");
                 assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
             }

@@ -12,7 +12,9 @@ pub(super) fn find(
     brokers: &[String],
     controllers: &[String],
 ) -> Result<(), Failure> {
-    if brokers.is_empty() && controllers.is_empty() {
+    let needs_none = brokers.is_empty() && controllers.is_empty();
+    let has_none_to_ask = request.cluster_id.is_none() && request.begins_cluster();
+    if needs_none || has_none_to_ask {
         return Ok(());
     }
     let endpoints = Endpoints { brokers: addresses(brokers)?, controllers: addresses(controllers)? };

@@ -80,6 +80,14 @@ pub struct Format {
 const SCRAM_FROM: Level = Level(11);
 
 impl FormatRequest {
+    /// Whether the node is a controller that the cluster begins with: a static voter, or one that is told the first voters.
+    /// There is no running cluster yet whose id it could take.
+    #[must_use]
+    pub fn begins_cluster(&self) -> bool {
+        let is_static_voter = self.config.roles.controller && !self.config.static_voters.is_empty();
+        is_static_voter || !matches!(self.quorum, InitialQuorum::Unsaid | InitialQuorum::NoInitialControllers)
+    }
+
     /// Finds out what is to be written, and everything that speaks against it. Changes nothing.
     ///
     /// # Errors
@@ -89,7 +97,7 @@ impl FormatRequest {
         let quorum = Quorum::of(self, &mut faults);
         let levels = self.levels(&mut faults);
         let scram = self.scram(levels.as_ref(), &mut faults);
-        self.check_cluster_id(&quorum, &mut faults);
+        self.check_cluster_id(&mut faults);
         let directories = Directories::find(self, &mut faults);
         match levels {
             Some(levels) if faults.is_empty() => self.put_together(&quorum, &levels, &scram, &directories),
@@ -131,10 +139,10 @@ impl FormatRequest {
 
     /// A controller that the cluster begins with must be told its id; others can learn it, from a release on that none
     /// has reached (KIP-1262).
-    fn check_cluster_id(&self, quorum: &Quorum, faults: &mut Vec<Fault>) {
-        let can_learn = self.software.cluster_id_record.is_some() && !quorum.bootstraps(self);
+    fn check_cluster_id(&self, faults: &mut Vec<Fault>) {
+        let can_learn = self.software.cluster_id_record.is_some() && !self.begins_cluster();
         if self.cluster_id.is_none() && !can_learn {
-            faults.push(Fault::NoClusterId { bootstraps: quorum.bootstraps(self) });
+            faults.push(Fault::NoClusterId { bootstraps: self.begins_cluster() });
         }
     }
 

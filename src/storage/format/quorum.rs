@@ -57,13 +57,6 @@ impl Quorum {
         }
     }
 
-    /// Whether the cluster begins with this node.
-    pub(super) fn bootstraps(&self, request: &FormatRequest) -> bool {
-        let is_static_voter = request.config.roles.controller && !request.config.static_voters.is_empty();
-        is_static_voter
-            || !matches!(request.quorum, InitialQuorum::Unsaid | InitialQuorum::NoInitialControllers)
-    }
-
     /// The id of a directory: the one that the voters are told, or a new one.
     pub(super) fn directory_id(&self, request: &FormatRequest, is_metadata: bool) -> Uuid {
         let own = self.own(request).filter(|_| is_metadata);
