@@ -112,7 +112,7 @@ fn header(batch: &Bytes) -> String {
     let times = [moment(batch.get_i64()), moment(batch.get_i64())];
     let producer = (batch.get_i64(), batch.get_i16(), batch.get_i32());
     format!(
-        "batch at {offset} epoch {epoch} magic {magic} attributes {attributes:#x} last {last} producer {producer:?}"
+        "batch at {offset} epoch {epoch} magic {magic} attributes {attributes:#x} last {last} times {times:?} producer {producer:?}"
     )
 }
 
