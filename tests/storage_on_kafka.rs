@@ -26,6 +26,9 @@ fn differences(version: &str, cases: &[Case]) -> Vec<String> {
     cases.iter().filter_map(|case| compare(version, case).err()).collect()
 }
 
+/// Those that know static quorums only, and whose tool has neither flags for others nor single features.
+const OLDEST: [&str; 2] = ["3.7.2", "3.8.1"];
+
 /// Compares all cases with the tool of one version, and tells every difference at once.
 fn compare_all(version: &str, cases: &[Case]) {
     let differences = differences(version, cases);
@@ -75,4 +78,15 @@ fn the_layouts_of_older_versions() {
         all.extend(differences.into_iter().map(|difference| format!("Kafka {version}: {difference}")));
     }
     assert!(all.is_empty(), "{} cases differ from older versions:\n{}", all.len(), all.join("\n"));
+}
+
+#[test]
+fn the_layout_of_the_oldest_versions() {
+    for version in OLDEST {
+        let mut cases = matrix::releases(version);
+        cases.extend(matrix::directories());
+        cases.retain(|case| case.properties.contains("controller.quorum.voters="));
+        cases.retain(|case| !matrix::is_stricter(case, version));
+        compare_all(version, &matrix::sample(cases, version));
+    }
 }

@@ -397,7 +397,11 @@ pub fn mappings() -> Vec<Case> {
 }
 
 /// Where older tools take what ours refuses on purpose: what such a call has among its arguments, the version, and why.
-const STRICTER: [(&str, &str, &str); 10] = [
+const STRICTER: [(&str, &str, &str); 14] = [
+    ("3.3-IV2", "3.7.2", "below the first version that a cluster can be formatted at"),
+    ("3.3-IV2", "3.8.1", "the same"),
+    ("3.0", "3.7.2", "the same"),
+    ("3.0", "3.8.1", "the same"),
     ("3.3-IV2", "3.9.2", "below the first version that a cluster can be formatted at"),
     ("metadata.version=1", "3.9.2", "the same"),
     ("metadata.version=2", "3.9.2", "the same"),

@@ -28,6 +28,15 @@ need_java() {
   # the oracle catches the exits of Kafka's tools by a security manager, which Java 24 no longer has
   [ "${major:-0}" -ge 17 ] && [ "$major" -le 23 ] || fail "java is of version ${major:-unknown}: install a JDK, 17 to 23"
 }
+# strace ends processes at chosen system calls; installed where this may be done and it is missing
+need_strace() {
+  command -v strace >/dev/null 2>&1 && return
+  if [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null 2>&1; then
+    say "installing strace"
+    apt-get install -y -q strace >&2 || { apt-get update -q >&2 && apt-get install -y -q strace >&2; } || true
+  fi
+  need strace "strace, from your distribution's packages"
+}
 need_kubernetes() { need go "Go $(awk '$1 == "go" { print $2 }' "$here/kubernetes/go.mod") or newer"; }
 need_cargo() { need cargo "Rust 1.89 or newer, by rustup"; }
 digest() { cat "$@" | sha256sum | cut -c1-12; }
@@ -101,7 +110,7 @@ case ${1:-all} in
   kubernetes) need_kubernetes; kubernetes ;;
   kafka) shift; need_java; kafka "$@" ;;
   demo) need_cargo; need_kubernetes; need_java; kubernetes; kafka $demo_kafka ;;
-  all) need_cargo; need_kubernetes; need_java; kubernetes; kafka $(ls "$here/kafka") ;;
+  all) need_cargo; need_kubernetes; need_java; need_strace; kubernetes; kafka $(ls "$here/kafka") ;;
   deny) need_cargo; make_part "$cache/cargo-deny-$deny_version" make_deny ;;
   path)
     case ${2:-} in
