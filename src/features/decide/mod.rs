@@ -129,6 +129,11 @@ impl Decision {
     }
 }
 
+/// Whether a node could not be asked, and may be back soon.
+fn has_node_away(observed: &Observed) -> bool {
+    observed.nodes.values().any(|node| node.supported.value().is_none())
+}
+
 /// Decides what to do next.
 #[must_use]
 pub fn decide(situation: &Situation<'_>) -> Decision {
@@ -138,6 +143,8 @@ pub fn decide(situation: &Situation<'_>) -> Decision {
     let seen = situation.observed.ok().filter(|_| mismatch.is_none());
     let recheck = match situation.refusal {
         Some(_) if verdict.next.is_none() => Recheck::Backoff,
+        // what is held may be held only because nobody could say what a node that is away would lose by it
+        _ if verdict.state == State::ReachedButHeld && seen.is_some_and(has_node_away) => Recheck::Soon,
         _ => verdict.state.recheck(verdict.soaked),
     };
     let target = target.ok().flatten();

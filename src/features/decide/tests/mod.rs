@@ -108,6 +108,15 @@ fn a_plan_is_shown_and_not_carried_out() {
 }
 
 #[test]
+fn what_is_held_is_looked_at_again_soon_while_a_node_is_away() {
+    let mut held = Scene { observed: scene().finalized(&REACHED).observed, ..scene() };
+    let decision = held.decide();
+    assert_eq!((decision.state, decision.recheck), (State::ReachedButHeld, Recheck::Slow));
+    held.node(2).supported = Known::No("connection refused".into());
+    assert_eq!(held.decide().recheck, Recheck::Soon);
+}
+
+#[test]
 fn a_plan_shows_what_would_block_it() {
     let mut scene = scene();
     scene.spec.mode = Mode::Plan;
