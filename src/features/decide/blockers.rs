@@ -1,6 +1,7 @@
 //! Which nodes keep a plan from being carried out, all of them at once, where Kafka's own refusal names one at a
 //! time. A node whose range is unknown is never held against a plan by itself: Kafka's dry run decides that.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use super::refusal::NodeRefusal;
@@ -171,6 +172,19 @@ fn ghosts(observed: &Observed) -> impl Iterator<Item = &Node> {
 pub(super) fn unasked(observed: &Observed) -> Vec<NodeId> {
     let unasked = |node: &&Node| node.supported.value().is_none() && node.registered != Known::Yes(false);
     observed.nodes.values().filter(unasked).map(|node| node.id).collect()
+}
+
+/// The features that neither the catalog nor any node that could be asked knows: names that are probably misspelt.
+pub(super) fn known_to_nobody<'a>(
+    catalog: &Catalog,
+    blockers: &'a [Blocker],
+    observed: &Observed,
+) -> BTreeSet<&'a FeatureName> {
+    let unknown = |blocker: &&Blocker| {
+        let mut ranges = observed.nodes.values().filter_map(|node| node.range(&blocker.feature));
+        !catalog.knows(&blocker.feature) && ranges.all(|range| range == LevelRange::ABSENT)
+    };
+    blockers.iter().filter(unknown).map(|blocker| &blocker.feature).collect()
 }
 
 /// Blockers in words, node by node.

@@ -330,6 +330,9 @@ fn blocked(
             )
         }
     };
+    for feature in blockers::known_to_nobody(catalog, &blockers, observed) {
+        message += &format!(" No node knows {feature}: is that its name?");
+    }
     if !unasked.is_empty() {
         message += &format!(" Nodes that could not be asked: {}.", unasked.join(", "));
     }

@@ -24,6 +24,25 @@ fn ghost(id: i32) -> Node {
 }
 
 #[test]
+fn a_feature_that_no_node_knows_may_be_misspelt() {
+    let mut scene = scene();
+    let declared = |name: &str| TargetSpec::Levels([(feature(name), DeclaredLevel::Number(Level(1)))].into());
+    scene.spec.target = declared("groups.version");
+    let decision = scene.decide();
+    assert_eq!(decision.state, State::WaitingForNodes);
+    has_all(
+        &decision.message,
+        &["controller 1 does not know groups.version", "No node knows groups.version"],
+    );
+    // nodes of an older version don't know it yet, which is another thing
+    scene.spec.target = declared("streams.version");
+    for id in 1..=3 {
+        scene.node(id).supported = Known::Yes(software("4.0"));
+    }
+    assert!(!scene.decide().message.contains("is that its name"));
+}
+
+#[test]
 fn every_node_that_does_not_support_the_target_is_named_at_once() {
     let mut scene = scene();
     scene.node(2).supported = Known::Yes(software("4.0"));
