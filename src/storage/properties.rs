@@ -61,16 +61,18 @@ fn is_blank(character: char) -> bool {
 /// The lines that count, each with the number of the line that it begins on: without comments, blanks in front, and with
 /// those that end in a backslash put together.
 fn logical_lines(characters: impl Iterator<Item = char>) -> Vec<(usize, Vec<char>)> {
+    let characters: Vec<char> = characters.collect();
+    let naturals = natural_lines(&characters);
+    // what follows the last line's end is no line
+    let ends = naturals.len() - usize::from(naturals.len() > 1 && naturals.last().is_some_and(Vec::is_empty));
     let mut lines = Vec::new();
     let mut line: Vec<char> = Vec::new();
     let mut begun = 1;
-    // whether the line goes on where another one begins
-    let mut continued = false;
-    for (number, natural) in (1..).zip(natural_lines(characters)) {
-        let rest: &[char] = match natural.iter().position(|c| !is_blank(*c)) {
-            Some(first) => natural.get(first..).unwrap_or_default(),
-            None => &[],
-        };
+    // the line that goes on where another one begins
+    let mut continued = None;
+    for (number, natural) in (1..).zip(&naturals) {
+        let blanks = natural.iter().take_while(|c| is_blank(**c)).count();
+        let rest = natural.get(blanks..).unwrap_or_default();
         if line.is_empty() {
             begun = number;
             if rest.first().is_none_or(|first| matches!(first, '#' | '!')) {
@@ -79,22 +81,24 @@ fn logical_lines(characters: impl Iterator<Item = char>) -> Vec<(usize, Vec<char
         }
         line.extend(rest);
         let backslashes = rest.iter().rev().take_while(|c| **c == '\\').count();
-        continued = backslashes % 2 == 1;
-        if continued {
+        if backslashes % 2 == 1 {
+            continued = Some(number);
             line.pop();
         } else {
+            continued = None;
             lines.push((begun, std::mem::take(&mut line)));
         }
     }
-    if continued && !line.is_empty() {
-        lines.push((begun, line));
+    // a line that ends with the file counts even if nothing but its backslash is there, unless two characters end it
+    if !line.is_empty() || (continued == Some(ends) && !characters.ends_with(&['\r', '\n'])) {
+        lines.push((begun.min(continued.unwrap_or(begun)), line));
     }
     lines
 }
 
-fn natural_lines(characters: impl Iterator<Item = char>) -> Vec<Vec<char>> {
+fn natural_lines(characters: &[char]) -> Vec<Vec<char>> {
     let mut lines = vec![Vec::new()];
-    let mut characters = characters.peekable();
+    let mut characters = characters.iter().copied().peekable();
     while let Some(character) = characters.next() {
         match character {
             '\r' if characters.peek() == Some(&'\n') => {}
@@ -209,6 +213,12 @@ mod tests {
             ("a\\ b\\=c=1", &[("a b=c", "1")]),
             ("a=\\t\\n\\q\\u00e9\\uD83D\\uDE00", &[("a", "\t\nq\u{e9}\u{1f600}")]),
             ("=1\n", &[("", "1")]),
+            ("\\", &[("", "")]),
+            ("\\\n", &[("", "")]),
+            ("\\\n\n", &[]),
+            ("\\\r\n", &[]),
+            ("\\\n ", &[]),
+            ("a\\\n ", &[("a", "")]),
             ("a=1\na=2", &[("a", "2")]),
         ];
         for (text, expected) in cases {

@@ -61,11 +61,20 @@ fn check_value(kind: Kind, limits: &str, value: &str) -> Result<(), String> {
         Kind::Int => number(value, i64::from(i32::MIN), i64::from(i32::MAX), limits),
         Kind::Long => number(value, i64::MIN, i64::MAX, limits),
         Kind::Double => double(value, limits),
-        Kind::Class if value.is_empty() => Err("a class is wanted".to_owned()),
+        Kind::Class if !is_class_name(value) => Err("a class is wanted".to_owned()),
+        // whether there is such a class only a JVM can tell
         Kind::Class => Ok(()),
         Kind::List => list(value, limits),
         Kind::Text => text(value, limits),
     }
+}
+
+/// Whether a class can have such a name.
+pub(super) fn is_class_name(text: &str) -> bool {
+    text.split('.').all(|part| {
+        let is_part = |c: char| c.is_alphanumeric() || c == '_' || c == '$';
+        part.starts_with(|c: char| is_part(c) && !c.is_numeric()) && part.chars().all(is_part)
+    })
 }
 
 fn number(value: &str, least: i64, most: i64, limits: &str) -> Result<(), String> {

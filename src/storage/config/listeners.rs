@@ -58,9 +58,10 @@ impl Listeners {
         read.check_controllers(keys, roles, &protocols, errors);
         read.check_routable(keys, roles, errors);
         let between = between_brokers(keys, &protocols, errors);
-        check_mechanism(keys, between.as_ref().and_then(|name| protocols.get(name)), errors);
+        let (name, protocol) = between.unzip();
+        check_mechanism(keys, protocol.as_deref(), errors);
         if roles.broker {
-            read.check_brokers(keys, between, errors);
+            read.check_brokers(keys, name, errors);
         }
         read.check_early_start(keys, errors);
         read
@@ -199,9 +200,7 @@ impl Listeners {
         let key = "early.start.listeners";
         let names = self.names();
         for name in keys.get(key).map(items).unwrap_or_default() {
-            let known = names.contains(name.to_uppercase().as_str())
-                || self.controller_names.iter().any(|own| own == name);
-            if !known {
+            if !names.contains(name.to_uppercase().as_str()) {
                 errors.push(ConfigError::value(key, name, "listeners has no such name"));
             }
         }
@@ -215,29 +214,33 @@ impl Listeners {
     }
 }
 
-/// The name of the listener that brokers reach each other by.
+/// The name of the listener that brokers reach each other by, and how it is secured.
 fn between_brokers(
     keys: Keys<'_>,
     protocols: &BTreeMap<String, String>,
     errors: &mut Vec<ConfigError>,
-) -> Option<String> {
+) -> Option<(String, String)> {
     let key = "inter.broker.listener.name";
     let protocol = keys.get("security.inter.broker.protocol");
-    let Some(name) = keys.get(key) else { return Some(protocol.unwrap_or(PROTOCOLS[0]).to_owned()) };
+    let Some(name) = keys.get(key) else {
+        // the protocol by itself is meant, whatever the map says of a listener of that name
+        let protocol = protocol.unwrap_or(PROTOCOLS[0]).to_owned();
+        return Some((protocol.clone(), protocol));
+    };
     let name = name.to_uppercase();
     if protocol.is_some() {
         let wanted = "security.inter.broker.protocol is set as well: set only one of the two";
         errors.push(ConfigError::value(key, &name, wanted));
-    } else if name.is_empty() || !protocols.contains_key(&name) {
-        errors.push(ConfigError::value(key, &name, "listener.security.protocol.map has no such name"));
+    } else if let Some(protocol) = protocols.get(&name).filter(|_| !name.is_empty()) {
+        return Some((name, protocol.clone()));
     } else {
-        return Some(name);
+        errors.push(ConfigError::value(key, &name, "listener.security.protocol.map has no such name"));
     }
     None
 }
 
 /// The mechanism that brokers use between each other must be one that they let in.
-fn check_mechanism(keys: Keys<'_>, protocol: Option<&String>, errors: &mut Vec<ConfigError>) {
+fn check_mechanism(keys: Keys<'_>, protocol: Option<&str>, errors: &mut Vec<ConfigError>) {
     const DEFAULT: &str = "GSSAPI";
     let key = "sasl.mechanism.inter.broker.protocol";
     let mechanism = keys.get(key).unwrap_or(DEFAULT);

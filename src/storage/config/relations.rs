@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::keys::is_class_name;
 use super::{ConfigError, Keys, Roles, items};
 
 /// A value that must not be below another: the keys, and their defaults.
@@ -80,7 +81,8 @@ const ASSIGNORS: [(&str, &[&str]); 3] = [
 fn check_assignors(keys: Keys<'_>, errors: &mut Vec<ConfigError>) {
     for (key, known) in ASSIGNORS {
         for item in keys.get(key).map(items).unwrap_or_default() {
-            if !known.contains(&item) && !item.contains('.') {
+            let is_class = item.contains('.') && is_class_name(item);
+            if !known.contains(&item) && !is_class {
                 let wanted = format!("known are {}, and classes with their packages", known.join(", "));
                 errors.push(ConfigError::value(key, item, wanted));
             }
@@ -140,7 +142,7 @@ fn check_cleaner(keys: Keys<'_>, errors: &mut Vec<ConfigError>) {
 fn check_connections(keys: Keys<'_>, errors: &mut Vec<ConfigError>) {
     let delay = keys.number("connection.failed.authentication.delay.ms", 100);
     let idle = keys.number("connections.max.idle.ms", 600_000);
-    if delay >= idle && idle > 0 {
+    if delay >= idle && idle >= 0 {
         let wanted = format!("it must be below connections.max.idle.ms, which is {idle}");
         errors.push(ConfigError::value(
             "connection.failed.authentication.delay.ms",

@@ -19,6 +19,7 @@ import java.util.Map;
 public final class Oracle {
     /** Each tool's class, newest name first: some were Scala once, and moved. */
     private static final Map<String, List<String>> TOOLS = Map.of(
+        "configuration", List.of("Configuration"),
         "kafka-storage", List.of("kafka.tools.StorageTool"),
         "kafka-features", List.of("org.apache.kafka.tools.FeatureCommand"),
         "kafka-cluster", List.of("org.apache.kafka.tools.ClusterTool"),
