@@ -96,10 +96,15 @@ fn look(path: &Path) -> State {
 
 /// A file's content, unless there is too much of it.
 pub fn read_bounded(path: &Path, most: u64) -> io::Result<Vec<u8>> {
-    let file = File::open(path)?;
-    if file.metadata()?.is_dir() {
+    // looked at before it is opened: opening a pipe waits for a writer
+    let metadata = fs::metadata(path)?;
+    if metadata.is_dir() {
         return Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a directory"));
     }
+    if !metadata.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a file"));
+    }
+    let file = File::open(path)?;
     let mut bytes = Vec::new();
     file.take(most + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > most {
@@ -135,6 +140,12 @@ impl Directory {
             Err(error) => return vec![format!("{path} can't be listed: {error}")],
         };
         let mut leftovers = Vec::new();
+        if self.state == State::Unformatted && has_log(&self.place) {
+            leftovers.push(format!(
+                "{path} has a metadata log and no {META_PROPERTIES}, which may have been lost: formatting gives it a new \
+                 directory id, under which the voters of a dynamic quorum don't know it"
+            ));
+        }
         for entry in entries {
             let Ok(entry) = entry else {
                 leftovers.push(format!("{path} can't be listed to its end"));
@@ -153,6 +164,17 @@ impl Directory {
         leftovers.sort();
         leftovers
     }
+}
+
+/// Whether the metadata log has begun in a directory: a segment of it is not empty. From then on nothing of what a node
+/// starts from is read any more.
+#[must_use]
+pub fn has_log(directory: &Path) -> bool {
+    let Ok(entries) = fs::read_dir(directory.join("__cluster_metadata-0")) else { return false };
+    entries.flatten().any(|entry| {
+        let is_segment = entry.path().extension().is_some_and(|extension| extension == "log");
+        is_segment && entry.metadata().is_ok_and(|metadata| metadata.len() > 0)
+    })
 }
 
 /// Folders of Kafka's own that are no partitions.

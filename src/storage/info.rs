@@ -1,7 +1,6 @@
 //! What a node's directories hold, and what of it is not as it should be. Looks, and changes nothing.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -183,7 +182,7 @@ impl Info {
         let records = if has_records(&zero) { &zero } else { &legacy };
         let levels = records.as_ref().map(|records| records.levels.clone()).unwrap_or_default();
         // once the log has begun, nothing of this is read any more
-        if !has_log(directory) {
+        if !directory::has_log(directory) {
             self.fit(directory, state, &levels, software);
         }
         let zero = zero.unwrap_or_default();
@@ -241,15 +240,4 @@ impl Info {
             }
         }
     }
-}
-
-/// Whether the metadata log has begun: its first segment is not empty, or has made way for later ones.
-fn has_log(directory: &Path) -> bool {
-    let log = directory.join("__cluster_metadata-0");
-    let Ok(entries) = fs::read_dir(log) else { return false };
-    entries.flatten().any(|entry| {
-        let path = entry.path();
-        path.extension().is_some_and(|extension| extension == "log")
-            && entry.metadata().is_ok_and(|metadata| metadata.len() > 0)
-    })
 }

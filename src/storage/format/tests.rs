@@ -113,6 +113,29 @@ fn an_old_bootstrap_checkpoint_goes() {
 }
 
 #[test]
+fn a_log_that_has_begun_keeps_its_checkpoints_and_is_told_of() {
+    let mut scene = scene();
+    scene.request.software = Software::of("4.3").unwrap();
+    scene.request.quorum = InitialQuorum::NoInitialControllers;
+    let zero = scene.path("a").join(ZERO_CHECKPOINT);
+    fs::create_dir_all(zero.parent().unwrap()).unwrap();
+    fs::write(&zero, "the voters").unwrap();
+    fs::write(zero.with_file_name("00000000000000000000.log"), "a batch").unwrap();
+    let record = scene.format().unwrap();
+    assert_eq!(fs::read_to_string(&zero).unwrap(), "the voters");
+    assert!(record.warnings[0].contains("may have been lost"), "{record:?}");
+
+    let mut fresh = self::scene();
+    fresh.request.software = Software::of("4.3").unwrap();
+    fresh.request.quorum = InitialQuorum::NoInitialControllers;
+    let zero = fresh.path("a").join(ZERO_CHECKPOINT);
+    fs::create_dir_all(zero.parent().unwrap()).unwrap();
+    fs::write(&zero, "of another layout").unwrap();
+    fresh.format().unwrap();
+    assert!(!zero.exists(), "nothing may be read that was not written now");
+}
+
+#[test]
 fn everything_that_is_wrong_is_found_before_anything_is_written() {
     let mut scene = scene_with(&["controller.quorum.voters=1@localhost:9093"]);
     scene.request.features = vec!["nonsense=1".into(), "share.version=9".into()];

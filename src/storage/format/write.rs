@@ -103,8 +103,11 @@ fn lock(place: &Path) -> Result<File, Fault> {
 
 /// Writes everything but the mark of a formatted directory.
 fn stage(write: &DirectoryWrite) -> Result<(), Fault> {
-    for stale in &write.stale {
-        remove(&write.place.join(stale))?;
+    // where the log has begun, its checkpoints are part of it
+    if !directory::has_log(&write.place) {
+        for stale in &write.stale {
+            remove(&write.place.join(stale))?;
+        }
     }
     for (name, content, mode) in &write.files {
         let path = write.place.join(name);
