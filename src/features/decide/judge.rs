@@ -169,8 +169,10 @@ fn judge_way(situation: &Situation<'_>, observed: &Observed, target: &Target) ->
         Ok(plan) => plan,
         Err(error) => return Verdict::stalled(stall_of_plan(&error), error.to_string()),
     };
+    // what every node has supported for long needs no second wait, should somebody lower a level again
+    let soaked = situation.remembered.soak.clone().filter(|soak| soak.target == target.levels);
     let Some(request) = plan.requests.first() else {
-        return reached(situation.catalog, plan);
+        return Verdict { soak: soaked, ..reached(situation.catalog, plan) };
     };
 
     let checks =
@@ -188,7 +190,8 @@ fn judge_way(situation: &Situation<'_>, observed: &Observed, target: &Target) ->
     if spec.mode == Mode::Plan {
         let steps: usize = plan.requests.iter().map(|request| request.steps.len()).sum();
         let message = format!("{steps} steps are planned and, since spec.mode is Plan, not carried out.");
-        return Verdict { plan, blockers, ..Verdict::new(State::PlanOnly, message) };
+        let soak = soaked.filter(|_| blockers.is_empty());
+        return Verdict { plan, blockers, soak, ..Verdict::new(State::PlanOnly, message) };
     }
     if !blockers.is_empty() {
         return Verdict { plan, ..blocked(situation.catalog, observed, blockers, None) };

@@ -41,6 +41,21 @@ fn a_soak_is_kept_in_whole_seconds_and_never_cut_short() {
 }
 
 #[test]
+fn what_was_soaked_is_not_soaked_again_after_drift() {
+    let first = soaking();
+    let mut reached = later(&first, &first.decide(), 4000);
+    reached.observed = reached.clone().finalized(&REACHED).observed;
+    let decision = reached.decide();
+    assert_eq!((decision.state, &decision.soak), (State::ReachedButHeld, &first.decide().soak));
+    let mut drifted = later(&reached, &decision, 10);
+    drifted.observed = first.observed.clone();
+    assert_eq!(drifted.decide().state, State::Acting);
+    // a node that has joined since has not supported it for long
+    drifted.add(node(4));
+    assert_eq!(drifted.decide().state, State::Soaking);
+}
+
+#[test]
 fn a_node_that_is_away_changes_nothing() {
     let first = soaking();
     let mut away = later(&first, &first.decide(), 1800);
