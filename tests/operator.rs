@@ -66,7 +66,7 @@ async fn a_release_raises_every_level_but_kraft_version_and_then_nothing_is_writ
     // at rest: passes go on, and the API server sees nothing of them but reads, nor does Kafka; what others keep in
     // status stays
     stage.add_foreign_condition("kafka").await;
-    let (version, writes) = (stage.version_of("kafka").await, stage.writes());
+    let (writes, version) = (stage.writes_so_far().await, stage.version_of("kafka").await);
     let (reads, changes) = (stage.reads(), kafka.answered(1, "UPDATE_FEATURES"));
     let looks = kafka.answered(1, "DESCRIBE_CLUSTER");
     assert!(changes > 0, "the request log has what was sent before");
@@ -273,7 +273,7 @@ async fn a_resource_in_trouble_is_told_so_and_stops_no_other() {
     );
 
     // and none of them keeps writing
-    let writes = stage.writes();
+    let writes = stage.writes_so_far().await;
     stage.let_pass(10).await;
     assert_eq!(stage.writes(), writes);
     stage.end().await;
@@ -370,7 +370,7 @@ async fn addresses_of_two_clusters_change_neither_and_dead_ones_are_told_in_the_
     let message = status.message("Stalled");
     assert!(message.contains(&one.cluster_id) && message.contains(&other.cluster_id), "{message}");
     stage.wait_for("dead", "Ready", "ClusterUnreachable").await;
-    let writes = stage.writes();
+    let writes = stage.writes_so_far().await;
     stage.let_pass(10).await;
     assert_eq!(stage.writes(), writes, "the same trouble is written once");
     assert_eq!((one.finalized(), other.finalized()), (of_one, of_other));

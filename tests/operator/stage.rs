@@ -307,6 +307,20 @@ impl Stage {
         self.requests(|verb, resource| !["get", "list", "watch"].contains(&verb) && resource != "leases")
     }
 
+    /// The same, once what follows a status has been written too: an event comes after it. What never stops writing is not
+    /// waited for.
+    pub async fn writes_so_far(&self) -> usize {
+        let mut writes = self.writes();
+        for _ in 0..10 {
+            self.let_pass(2).await;
+            let before = std::mem::replace(&mut writes, self.writes());
+            if before == writes {
+                break;
+            }
+        }
+        writes
+    }
+
     /// How often the operator has read resources by name.
     pub fn reads(&self) -> usize {
         self.requests(|verb, resource| verb == "get" && resource == "kafkafeatures")
@@ -325,6 +339,8 @@ impl Stage {
 
     /// The reasons of all events about a resource, oldest first.
     pub async fn events(&self, name: &str) -> Vec<(String, String)> {
+        // an event comes after the status that it tells of
+        self.writes_so_far().await;
         let events: Api<k8s_openapi::api::events::v1::Event> =
             Api::namespaced(self.client.clone(), "default");
         let mut events = events.list(&kube::api::ListParams::default()).await.unwrap().items;
