@@ -231,6 +231,28 @@ fn a_directory_that_is_not_ours_to_write_is_told_with_owner_and_mode_before_anyt
 }
 
 #[test]
+fn a_directory_that_is_not_ours_to_read_is_told_with_owner_and_mode() {
+    let scene = Scene::set();
+    fs::create_dir(scene.path("data")).unwrap();
+    fs::set_permissions(scene.path("data"), fs::Permissions::from_mode(0o000)).unwrap();
+    fs::set_permissions(scene.folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let mut tool = if rustix::process::geteuid().is_root() {
+        let mut other = Command::new("setpriv");
+        other.args(["--reuid=65534", "--regid=65534", "--clear-groups", TOOL]);
+        other
+    } else {
+        Command::new(TOOL)
+    };
+    tool.args(["format", "-t", CLUSTER, "-s", "-c"]).arg(scene.path("server.properties"));
+    let output = tool.output().unwrap();
+    assert_eq!(status(&output), 6, "{}", told(&output));
+    let said = told(&output);
+    for part in ["/data", "Permission denied", "it belongs to ", "mode 0000", "we are "] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+}
+
+#[test]
 fn one_place_is_formatted_once_however_it_is_written() {
     let scene = Scene::with(
         "log.dirs={DIR}/data,{DIR}/data/,{DIR}/link,{DIR}/x/../data\nmetadata.log.dir={DIR}/link/",

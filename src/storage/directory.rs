@@ -81,7 +81,7 @@ fn look(path: &Path) -> State {
         Ok(metadata) if metadata.is_dir() => {}
         Ok(_) => return State::Unreadable("it is not a directory".to_owned()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return State::Missing,
-        Err(error) => return State::Unreadable(error.to_string()),
+        Err(error) => return State::Unreadable(forbidden(&error, path)),
     }
     let file = path.join(META_PROPERTIES);
     match read_bounded(&file, LONGEST_META_PROPERTIES) {
@@ -90,8 +90,14 @@ fn look(path: &Path) -> State {
             Err(error) => State::Unreadable(format!("{}: {error}", file.display())),
         },
         Err(error) if error.kind() == io::ErrorKind::NotFound => State::Unformatted,
-        Err(error) => State::Unreadable(format!("{}: {error}", file.display())),
+        Err(error) => State::Unreadable(format!("{}: {}", file.display(), forbidden(&error, path))),
     }
+}
+
+/// What kept a directory from being read; whose it is, where that is the reason.
+fn forbidden(error: &io::Error, path: &Path) -> String {
+    let whose = if error.kind() == io::ErrorKind::PermissionDenied { whose(path) } else { String::new() };
+    format!("{error}{whose}")
 }
 
 /// A file's content, unless there is too much of it.
