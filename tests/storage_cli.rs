@@ -58,6 +58,16 @@ impl Scene {
         self.command(command, more).output().unwrap()
     }
 
+    /// The tool as a user without rights runs it: nothing is forbidden to root. A copy, since that user may not reach the
+    /// one that was built.
+    fn as_somebody_else(&self) -> Command {
+        let copy = self.path("kafka-storage");
+        fs::copy(TOOL, &copy).unwrap();
+        let mut other = Command::new("setpriv");
+        other.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(copy);
+        other
+    }
+
     fn format(&self, more: &[&str]) -> Output {
         self.run("format", &[&["--cluster-id", CLUSTER, "--standalone"], more].concat())
     }
@@ -204,20 +214,12 @@ fn a_directory_that_is_not_ours_to_write_is_told_with_owner_and_mode_before_anyt
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
     }
     let output = if rustix::process::geteuid().is_root() {
-        // nothing is forbidden to root: as somebody else, then
-        let mut other = Command::new("setpriv");
-        other.args([
-            "--reuid=65534",
-            "--regid=65534",
-            "--clear-groups",
-            TOOL,
-            "format",
-            "-t",
-            CLUSTER,
-            "-s",
-            "-c",
-        ]);
-        other.arg(scene.path("server.properties")).output().unwrap()
+        let mut other = scene.as_somebody_else();
+        other
+            .args(["format", "-t", CLUSTER, "-s", "-c"])
+            .arg(scene.path("server.properties"))
+            .output()
+            .unwrap()
     } else {
         fs::set_permissions(scene.path("b"), fs::Permissions::from_mode(0o555)).unwrap();
         scene.format(&[])
@@ -236,13 +238,8 @@ fn a_directory_that_is_not_ours_to_read_is_told_with_owner_and_mode() {
     fs::create_dir(scene.path("data")).unwrap();
     fs::set_permissions(scene.path("data"), fs::Permissions::from_mode(0o000)).unwrap();
     fs::set_permissions(scene.folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
-    let mut tool = if rustix::process::geteuid().is_root() {
-        let mut other = Command::new("setpriv");
-        other.args(["--reuid=65534", "--regid=65534", "--clear-groups", TOOL]);
-        other
-    } else {
-        Command::new(TOOL)
-    };
+    let mut tool =
+        if rustix::process::geteuid().is_root() { scene.as_somebody_else() } else { Command::new(TOOL) };
     tool.args(["format", "-t", CLUSTER, "-s", "-c"]).arg(scene.path("server.properties"));
     let output = tool.output().unwrap();
     assert_eq!(status(&output), 6, "{}", told(&output));
