@@ -59,6 +59,7 @@ pub(super) fn check(keys: Keys<'_>, roles: Roles, log_dirs: &[PathBuf], errors: 
             errors.push(ConfigError::value(key, &value.to_string(), wanted));
         }
     }
+    check_heartbeats(keys, errors);
     check_log(keys, errors);
     check_cleaner(keys, errors);
     check_assignors(keys, errors);
@@ -67,6 +68,19 @@ pub(super) fn check(keys: Keys<'_>, roles: Roles, log_dirs: &[PathBuf], errors: 
     for directory in cordoned.into_iter().filter(|directory| roles.broker && *directory != "*") {
         if !log_dirs.iter().any(|log_dir| log_dir.as_os_str() == directory) {
             errors.push(ConfigError::value("cordoned.log.dirs", directory, "log.dirs has no such directory"));
+        }
+    }
+}
+
+/// A member of a group is heard from more often than it would be missed.
+fn check_heartbeats(keys: Keys<'_>, errors: &mut Vec<ConfigError>) {
+    for kind in ["consumer", "share", "streams"] {
+        let (heartbeat, session) =
+            (format!("group.{kind}.heartbeat.interval.ms"), format!("group.{kind}.session.timeout.ms"));
+        let (interval, timeout) = (keys.number(&heartbeat, 5_000), keys.number(&session, 45_000));
+        if interval >= timeout {
+            let wanted = format!("it must be below {session}, which is {timeout}");
+            errors.push(ConfigError::value(&heartbeat, &interval.to_string(), wanted));
         }
     }
 }
