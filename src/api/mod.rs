@@ -2,6 +2,7 @@
 //! table from states to conditions. `crds/` is generated from here. Never talks to an API server.
 
 pub mod conditions;
+pub mod pods;
 mod rules;
 mod spec;
 mod status;
