@@ -47,7 +47,7 @@ const ROOMS: &[Room] = &[
     },
     Room {
         name: "cli",
-        may_use: &["features", "storage", "kafka"],
+        may_use: &["features", "storage", "kafka", "api"],
         never: &["kube", "k8s_openapi", "kafka_protocol"],
     },
 ];

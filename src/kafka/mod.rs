@@ -28,7 +28,7 @@ pub use address::{Address, InvalidAddress};
 pub use error::{ApiError, Error, Phase};
 use update::Change;
 
-use crate::features::observed::{ClusterId, Observed};
+use crate::features::observed::{ClusterId, NodeId, Observed};
 use crate::features::plan::Request;
 
 /// How a cluster is reached: brokers, controllers, or both.
@@ -99,6 +99,18 @@ impl Client {
     /// can't be read, are no errors but part of what was observed.
     pub async fn observe(&self) -> Result<Observed, Error> {
         observe::observe(&self.endpoints, &Pass::begin(self.timeouts)).await
+    }
+
+    /// Asks each of the controllers' addresses, at once, whether a quorum has a leader: only the leader answers a question
+    /// about the quorum. `None` where nobody names one, be it since nobody answers.
+    pub async fn find_leader(&self) -> Option<NodeId> {
+        let pass = Pass::begin(self.timeouts);
+        let pass = &pass;
+        let answers = self.endpoints.controllers.iter().map(|address| async move {
+            let mut connection = connection::Connection::open(address, pass).await.ok()?;
+            quorum::describe(&mut connection, pass).await.ok()?.quorum.leader.value().copied()
+        });
+        futures::future::join_all(answers).await.into_iter().flatten().next()
     }
 
     /// Sends one request, or asks whether it would be taken. Kafka answers it as a whole: it is taken or refused,

@@ -38,6 +38,35 @@ pub(super) enum Command {
     FeatureDependencies(FeatureDependencies),
     /// Print a new random id.
     RandomUuid,
+    /// What the operator's init containers run.
+    #[command(subcommand, hide = true)]
+    Pod(Pod),
+}
+
+/// What the operator's init containers run. Both end with a report, as the container's termination message.
+#[derive(Debug, Subcommand)]
+pub(super) enum Pod {
+    /// Look at the node's directories.
+    Look(InPod),
+    /// Format them once there is a grant, if that is necessary.
+    Format(InPod),
+}
+
+/// Where an init container finds what it needs.
+#[derive(Args, Debug)]
+pub(super) struct InPod {
+    /// Where the report is written.
+    #[arg(long, value_name = "FILE", default_value = "/dev/termination-log")]
+    pub(super) report: PathBuf,
+    /// Where the grant appears.
+    #[arg(long, value_name = "FILE", default_value = "/run/kafka-features/grant/grant")]
+    pub(super) grant: PathBuf,
+    /// The folder with SCRAM users, if there are any.
+    #[arg(long, value_name = "FOLDER", default_value = "/run/kafka-features/scram")]
+    pub(super) scram: PathBuf,
+    /// The properties file that Kafka's own image puts its variables after, if there is one.
+    #[arg(long, value_name = "FILE", default_value = "/mnt/shared/config/server.properties")]
+    pub(super) image_properties: PathBuf,
 }
 
 impl Command {

@@ -24,6 +24,7 @@ pub(super) fn run(arguments: &arguments::Format) -> Result<Answer, Failure> {
         release: arguments.release_version.clone(),
         features: arguments.feature.clone(),
         quorum: quorum(&arguments.quorum),
+        directory_id: None,
         scram: scram(arguments)?,
         ignore_formatted: arguments.ignore_formatted,
     };

@@ -5,6 +5,7 @@ mod cluster_id;
 mod format;
 mod info;
 mod levels;
+mod pod;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -55,6 +56,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Info(arguments) => info::run(arguments),
         Command::VersionMapping(arguments) => levels::mapping(arguments),
         Command::FeatureDependencies(arguments) => levels::dependencies(arguments),
+        Command::Pod(arguments) => pod::run(arguments),
         Command::RandomUuid => Ok(Answer::done(format!("{}\n", Uuid::random()))),
     };
     match answer {

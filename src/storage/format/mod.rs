@@ -18,6 +18,7 @@ use bytes::Bytes;
 use jiff::{Timestamp, Zoned};
 use secrecy::SecretString;
 
+use super::Uuid;
 use super::checkpoint::{BOOTSTRAP_CHECKPOINT, Checkpoint, ZERO_CHECKPOINT};
 use super::config::ServerConfig;
 use super::directory::Directory;
@@ -46,6 +47,10 @@ pub enum InitialQuorum {
     InitialControllers(String),
     /// The voters are elsewhere: this controller joins as an observer.
     NoInitialControllers,
+    /// The voters of a running dynamic quorum, in the same form: this controller joins as an observer, whatever its
+    /// configuration says of voters. Without them a controller that still has `controller.quorum.voters` would take itself
+    /// for a voter.
+    RunningVoters(String),
 }
 
 /// What is asked for.
@@ -63,6 +68,8 @@ pub struct FormatRequest {
     pub features: Vec<String>,
     /// How the quorum begins.
     pub quorum: InitialQuorum,
+    /// The id that the metadata directory gets; `None`: the one that the voters are told, or a new one.
+    pub directory_id: Option<Uuid>,
     /// SCRAM users, each as `MECHANISM=[…]`.
     pub scram: Vec<SecretString>,
     /// Whether directories that are formatted already are left alone, rather than a fault.
@@ -85,7 +92,15 @@ impl FormatRequest {
     #[must_use]
     pub fn begins_cluster(&self) -> bool {
         let is_static_voter = self.config.roles.controller && !self.config.static_voters.is_empty();
-        is_static_voter || !matches!(self.quorum, InitialQuorum::Unsaid | InitialQuorum::NoInitialControllers)
+        match self.quorum {
+            InitialQuorum::Standalone | InitialQuorum::InitialControllers(_) => true,
+            InitialQuorum::Unsaid | InitialQuorum::NoInitialControllers => is_static_voter,
+            InitialQuorum::RunningVoters(_) => false,
+        }
+    }
+
+    fn is_dynamic(&self) -> bool {
+        self.config.static_voters.is_empty() || matches!(self.quorum, InitialQuorum::RunningVoters(_))
     }
 
     /// Finds out what is to be written, and everything that speaks against it. Changes nothing.
@@ -109,7 +124,7 @@ impl FormatRequest {
         let wanted = LevelsWanted {
             release: self.release.as_deref(),
             features: &self.features,
-            dynamic_quorum: self.config.static_voters.is_empty(),
+            dynamic_quorum: self.is_dynamic(),
             unstable: self.config.unstable_feature_versions,
         };
         match levels::resolve(&self.software, &wanted) {

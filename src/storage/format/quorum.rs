@@ -23,6 +23,7 @@ impl Quorum {
         let flag = match &request.quorum {
             InitialQuorum::Standalone => "--standalone",
             InitialQuorum::InitialControllers(_) => "--initial-controllers",
+            InitialQuorum::RunningVoters(_) => "the voters of a running quorum",
             InitialQuorum::Unsaid | InitialQuorum::NoInitialControllers => {
                 if request.quorum == InitialQuorum::Unsaid && config.roles.controller && !is_static {
                     faults.push(Fault::QuorumUnsaid);
@@ -30,12 +31,14 @@ impl Quorum {
                 return Self::default();
             }
         };
-        if is_static {
+        if is_static && request.begins_cluster() {
             faults.push(Fault::StaticAndDynamic(flag));
         }
         let endpoint = config.controller_endpoint();
         let voters = match &request.quorum {
-            InitialQuorum::InitialControllers(text) => voters::parse(text).map_err(Fault::Voters),
+            InitialQuorum::InitialControllers(text) | InitialQuorum::RunningVoters(text) => {
+                voters::parse(text).map_err(Fault::Voters)
+            }
             _ if !config.roles.controller => Err(Fault::StandaloneBroker),
             _ => match &endpoint {
                 None => Err(Fault::NoControllerListener),
@@ -59,8 +62,8 @@ impl Quorum {
 
     /// The id of a directory: the one that the voters are told, or a new one.
     pub(super) fn directory_id(&self, request: &FormatRequest, is_metadata: bool) -> Uuid {
-        let own = self.own(request).filter(|_| is_metadata);
-        own.map_or_else(Uuid::random, |voter| voter.directory_id)
+        let own = self.own(request).map(|voter| voter.directory_id);
+        request.directory_id.or(own).filter(|_| is_metadata).unwrap_or_else(Uuid::random)
     }
 
     /// What Kafka's tool calls such a directory.
@@ -73,7 +76,11 @@ impl Quorum {
         }
     }
 
+    /// The node as one of the voters; an observer is none of them, even where one has its number.
     fn own(&self, request: &FormatRequest) -> Option<&Voter> {
+        if matches!(request.quorum, InitialQuorum::RunningVoters(_)) {
+            return None;
+        }
         self.voters.as_ref().and_then(|(_, voters)| voters.get(&request.config.node_id))
     }
 }

@@ -36,6 +36,7 @@ fn scene_with(more: &[&str]) -> Scene {
         release: None,
         features: Vec::new(),
         quorum: InitialQuorum::Standalone,
+        directory_id: None,
         scram: Vec::new(),
         ignore_formatted: false,
     };
