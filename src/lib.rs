@@ -4,6 +4,7 @@
 //! `docs/architecture.md`; `tests/rooms.rs` holds them to it.
 
 pub mod api;
+pub mod bootstrap;
 pub mod cli;
 pub mod controller;
 pub mod features;

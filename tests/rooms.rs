@@ -39,10 +39,15 @@ const ROOMS: &[Room] = &[
         never: &["kube", "k8s_openapi", "tokio", "futures", "clap", "tracing"],
     },
     Room { name: "api", may_use: &["features"], never: &["kafka_protocol", "tokio"] },
+    Room {
+        name: "bootstrap",
+        may_use: &["features", "storage", "api"],
+        never: &["kube", "k8s_openapi", "kafka_protocol", "tokio", "futures", "rand"],
+    },
     Room { name: "telemetry", may_use: &[], never: &["kube", "k8s_openapi", "kafka_protocol"] },
     Room {
         name: "controller",
-        may_use: &["features", "kafka", "api", "telemetry"],
+        may_use: &["features", "kafka", "api", "bootstrap", "storage", "telemetry"],
         never: &["kafka_protocol", "axum", "prometheus_client"],
     },
     Room {

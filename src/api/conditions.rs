@@ -16,8 +16,11 @@ pub const CONSENT_REQUIRED: &str = "ConsentRequired";
 /// The condition that says that nothing is touched for now.
 pub const PAUSED: &str = "Paused";
 
+/// The condition that says why pods can't be formatted.
+pub const FORMAT_FAILED: &str = "FormatFailed";
+
 /// All of these, in the order in which they are written.
-pub const TYPES: [&str; 5] = [READY, RECONCILING, STALLED, CONSENT_REQUIRED, PAUSED];
+pub const TYPES: [&str; 6] = [READY, RECONCILING, STALLED, CONSENT_REQUIRED, PAUSED, FORMAT_FAILED];
 
 /// The status of `Ready` in a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +52,7 @@ fn row(state: State) -> Row {
         State::Paused => {
             Row { reason: "Paused", ready: Ready::AsLastSeen, reconciling: false, stalled: false }
         }
+        State::Bootstrapping => under_way("Bootstrapping"),
         State::ClusterUnreachable => under_way("ClusterUnreachable"),
         State::QuorumUnavailable => under_way("QuorumUnavailable"),
         State::WaitingForNodes => under_way("WaitingForNodes"),
@@ -70,6 +74,7 @@ fn row(state: State) -> Row {
             Stall::GhostController => "GhostController",
             Stall::NotAuthorized => "NotAuthorized",
             Stall::RefusedByCluster => "RefusedByCluster",
+            Stall::FormatFailed => "FormatFailed",
         }),
     }
 }
@@ -150,6 +155,9 @@ pub fn conditions(
     if decision.state == State::Paused {
         conditions.push(make(PAUSED, "True", row.reason, &decision.message));
     }
+    if let Some((reason, message)) = &decision.format_failed {
+        conditions.push(make(FORMAT_FAILED, "True", reason, message));
+    }
     conditions
 }
 
@@ -167,7 +175,7 @@ mod tests {
     use super::*;
     use crate::features::decide::Remembered;
 
-    const STALLS: [Stall; 13] = [
+    const STALLS: [Stall; 14] = [
         Stall::DowngradeForbidden,
         Stall::LossyDowngrade,
         Stall::KraftVersionDowngrade,
@@ -181,6 +189,7 @@ mod tests {
         Stall::GhostController,
         Stall::NotAuthorized,
         Stall::RefusedByCluster,
+        Stall::FormatFailed,
     ];
 
     fn time(second: i64) -> Time {
@@ -218,6 +227,7 @@ mod tests {
     fn only_what_is_done_is_current_and_only_what_needs_a_person_has_failed() {
         let done = [State::TargetNotSet, State::Reached, State::ReachedButHeld, State::PlanOnly];
         let under_way = [
+            State::Bootstrapping,
             State::ClusterUnreachable,
             State::QuorumUnavailable,
             State::WaitingForNodes,
@@ -259,6 +269,7 @@ mod tests {
             State::ReachedButHeld,
             State::PlanOnly,
             State::Paused,
+            State::Bootstrapping,
             State::ClusterUnreachable,
             State::QuorumUnavailable,
             State::WaitingForNodes,

@@ -2,6 +2,7 @@
 //! table from states to conditions. `crds/` is generated from here. Never talks to an API server.
 
 pub mod conditions;
+mod format;
 pub mod pods;
 mod rules;
 mod spec;
@@ -12,10 +13,11 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 use kube::CustomResourceExt;
 
+pub use format::{Format, InitialController, QuorumKind};
 pub use spec::{Cluster, Downgrade, InvalidSpec, KafkaFeatures, KafkaFeaturesSpec, LevelOrName};
 pub use status::{
     Blocker, BlockerWhy, Change, Direction, Feature, FeatureState, HISTORY, KafkaFeaturesStatus, PlanStep,
-    Soak, StepState,
+    PodState, PodStatus, Soak, StepState,
 };
 
 /// The resource's definition, complete with what the API server would fill in by itself: tools that compare what
@@ -31,6 +33,9 @@ pub fn definition() -> CustomResourceDefinition {
         // the derive takes an optional status for one that may be null
         if let Some(status) = schema.and_then(|s| s.properties.as_mut()).and_then(|p| p.get_mut("status")) {
             status.nullable = None;
+        }
+        if let Some(schema) = version.schema.as_mut().and_then(|s| s.open_api_v3_schema.as_mut()) {
+            schema.x_kubernetes_validations = serde_json::from_value(serde_json::json!(rules::whole())).ok();
         }
     }
     definition

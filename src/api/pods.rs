@@ -110,11 +110,12 @@ pub struct Grant {
 }
 
 /// How an init container ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Verdict {
     /// Every directory is formatted, and they are consistent.
     Formatted,
     /// A directory is not formatted yet.
+    #[default]
     Unformatted,
     /// The directories were formatted just now.
     FormattedNow,
@@ -123,7 +124,7 @@ pub enum Verdict {
 }
 
 /// What an init container says when it ends, as its termination message.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Report {
     /// How it ended.

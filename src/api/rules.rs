@@ -44,6 +44,81 @@ pub(super) fn soak() -> Vec<Rule> {
     )]
 }
 
+/// On `spec.format`: the controllers that the kind of quorum needs.
+pub(super) fn format() -> Vec<Rule> {
+    let named = "(has(self.initialControllers) ? self.initialControllers.size() : 0)";
+    let rule = |of: &str, needs: &str, message: &str| {
+        Rule::new(format!("self.quorum != '{of}' || {named} {needs}"))
+            .message(Message::Message(message.to_owned()))
+    };
+    vec![
+        rule(
+            "Static",
+            "== 0",
+            "quorum Static takes its voters from controller.quorum.voters of the configuration: leave initialControllers \
+             out, or choose InitialControllers",
+        ),
+        rule(
+            "Standalone",
+            "== 1",
+            "quorum Standalone begins with one controller: give exactly one in initialControllers",
+        ),
+        rule(
+            "InitialControllers",
+            "> 0",
+            "quorum InitialControllers needs the controllers to begin with: give initialControllers",
+        ),
+    ]
+}
+
+/// On the whole resource: how a cluster began can't be changed afterwards. Stands here, where status can be seen and
+/// leaving `format` out does not escape it.
+pub(super) fn whole() -> Vec<Rule> {
+    let controllers = |of: &str| {
+        format!("(has({of}.spec.format.initialControllers) ? {of}.spec.format.initialControllers : [])")
+    };
+    let same = format!(
+        "has(self.spec.format) && self.spec.format.quorum == oldSelf.spec.format.quorum && {} == {}",
+        controllers("self"),
+        controllers("oldSelf")
+    );
+    vec![
+        Rule::new(format!(
+            "!has(oldSelf.status) || !has(oldSelf.status.bootstrapped) || !oldSelf.status.bootstrapped || \
+             !has(oldSelf.spec.format) || ({same})"
+        ))
+        .message(Message::Message(
+            "format.quorum and format.initialControllers say how the cluster began, and it has begun: they can be neither \
+             changed nor removed"
+                .to_owned(),
+        )),
+    ]
+}
+
+/// On `spec.format.kafkaVersion`.
+pub(super) fn kafka_version() -> Vec<Rule> {
+    vec![rule(
+        r"self.matches('^[0-9]+\\.[0-9]+(\\.[0-9]+)?([-+].*)?$')",
+        r#"'"' + self + '" is no version of Kafka: give one such as "4.4.0"'"#,
+    )]
+}
+
+/// On the name of a variable.
+pub(super) fn variable() -> Vec<Rule> {
+    vec![rule(
+        "self.matches('^[A-Za-z_][A-Za-z0-9_]*$')",
+        r#"'"' + self + '" is no name of a variable: give one such as CLUSTER_ID'"#,
+    )]
+}
+
+/// On a host.
+pub(super) fn host() -> Vec<Rule> {
+    vec![rule(
+        r"self.matches('^[A-Za-z0-9._:-]+$')",
+        r#"'"' + self + '" is no host: give a name or an address, without a port'"#,
+    )]
+}
+
 /// On `spec.cluster`: an address at least.
 pub(super) fn cluster() -> Vec<Rule> {
     vec![

@@ -10,6 +10,7 @@ use kube::core::Rule;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
+use super::format::Format;
 use super::rules;
 use super::status::KafkaFeaturesStatus;
 use crate::features::decide::{self, Mode};
@@ -97,6 +98,10 @@ pub struct KafkaFeaturesSpec {
     #[serde(default = "no_soak")]
     #[schemars(length(min = 2, max = 24), extend("x-kubernetes-validations" = rules::soak()))]
     pub soak: String,
+    /// Present: the storage of pods with the label kafkafeatures.dev/cluster is formatted by an init container.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Format")]
+    pub format: Option<Format>,
 }
 
 fn no_soak() -> String {

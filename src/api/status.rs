@@ -26,6 +26,10 @@ pub struct KafkaFeaturesStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     pub cluster_id: Option<String>,
+    /// Whether the cluster was once seen up. From then on no controller is formatted as one that the cluster begins with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "bool")]
+    pub bootstrapped: Option<bool>,
     /// The target in a few words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
@@ -54,10 +58,61 @@ pub struct KafkaFeaturesStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
     pub plan: Vec<PlanStep>,
+    /// The pods that are labelled for this resource: what was formatted, how, what waits and why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
+    pub pods: Vec<PodStatus>,
     /// The last changes that were made, newest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
     pub history: Vec<Change>,
+}
+
+/// One pod that is labelled for the resource.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PodStatus {
+    /// Its name.
+    pub name: String,
+    /// Its node's id, once that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "i32")]
+    pub node_id: Option<i32>,
+    /// What the node does, once that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub role: Option<String>,
+    /// Where it stands: NotInjected, Starting, Waiting, Granted, Formatted or Failed.
+    pub state: PodState,
+    /// How it was formatted, or is to be: Voter, ReturningVoter, Observer or Broker. Left out where it was found formatted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub part: Option<String>,
+    /// The reason in one word, where it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub reason: Option<String>,
+    /// What it waits for, or why it failed, and the way out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub message: Option<String>,
+}
+
+/// Where a pod stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum PodState {
+    /// It has the label, and not the init containers.
+    NotInjected,
+    /// Its init containers have not looked yet.
+    Starting,
+    /// It waits for a grant.
+    Waiting,
+    /// It has a grant.
+    Granted,
+    /// Its directories are formatted.
+    Formatted,
+    /// It could not be formatted.
+    Failed,
 }
 
 /// One feature of the cluster.

@@ -4,6 +4,7 @@
 mod act;
 mod claims;
 mod cluster;
+mod format;
 mod lease;
 mod pace;
 mod pass;
@@ -18,11 +19,12 @@ use std::time::Duration;
 use futures::future::{BoxFuture, Shared};
 use futures::{FutureExt as _, StreamExt as _};
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, ListParams};
 use kube::core::DeserializeGuard;
 use kube::runtime::controller::{self, Action, Controller};
 use kube::runtime::events::Reporter;
-use kube::runtime::reflector::{self, Store};
+use kube::runtime::reflector::{self, ObjectRef, Store};
 use kube::runtime::{WatchStreamExt as _, watcher};
 use kube::{Client, Resource as _, ResourceExt as _};
 
@@ -31,6 +33,7 @@ pub use pace::Pace;
 
 use crate::api::KafkaFeatures;
 use crate::api::conditions::{self, STALLED};
+use crate::api::pods::CLUSTER_LABEL;
 use crate::features::decide::{Recheck, Stall, State};
 use crate::kafka::Timeouts;
 use crate::telemetry::{Phase, Telemetry};
@@ -103,6 +106,7 @@ struct Context {
     complete: Shared<BoxFuture<'static, bool>>,
     rests: Rests,
     untold: Untold,
+    pods_seen: format::wake::Seen,
     tenure: Arc<Tenure>,
     telemetry: Arc<Telemetry>,
 }
@@ -168,6 +172,7 @@ async fn look_after(
         resources,
         rests: Rests::new(settings.pace),
         untold: Untold::default(),
+        pods_seen: format::wake::Seen::default(),
         settings: settings.clone(),
         tenure,
         telemetry,
@@ -183,8 +188,12 @@ async fn look_after(
             let woken = touched.is_ok_and(|touched| wake_rivals(&waking, &touched));
             std::future::ready(woken.then_some(()))
         });
+    let tending = Arc::clone(&context);
     Controller::new(api(&client, &settings), watcher::Config::default())
         .reconcile_all_on(touches)
+        .watches(pods(&client, &settings), watcher::Config::default().labels(CLUSTER_LABEL), move |pod| {
+            wake_by_pod(&tending, &pod)
+        })
         .graceful_shutdown_on(shutdown)
         .run(reconcile, retry, context)
         .for_each(|result| {
@@ -201,6 +210,25 @@ fn api(client: &Client, settings: &Settings) -> Api<Watched> {
         Some(namespace) => Api::namespaced(client.clone(), namespace),
         None => Api::all(client.clone()),
     }
+}
+
+fn pods(client: &Client, settings: &Settings) -> Api<Pod> {
+    match &settings.namespace {
+        Some(namespace) => Api::namespaced(client.clone(), namespace),
+        None => Api::all(client.clone()),
+    }
+}
+
+/// The resource that a pod is labelled for, where the pod has changed in what matters; its rest ends.
+fn wake_by_pod(context: &Context, pod: &Pod) -> Option<ObjectRef<Watched>> {
+    let (name, namespace) = (pod.labels().get(CLUSTER_LABEL)?, pod.namespace()?);
+    if !context.pods_seen.changed(pod) {
+        return None;
+    }
+    let reference = ObjectRef::new(name).within(&namespace);
+    let resource = context.resources.get(&reference)?;
+    context.rests.wake(&resource.uid()?);
+    Some(reference)
 }
 
 /// Waits until the API server knows the resource's kind. The operator and the definition may be installed in any

@@ -1,7 +1,7 @@
 //! How long a resource rests between two passes. Each resource has a pace of its own: trouble with one makes only its
 //! own rests longer, success or a new generation of its spec makes them short again.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -77,19 +77,24 @@ struct Rest {
 pub(super) struct Rests {
     pace: Pace,
     rests: Mutex<HashMap<String, Rest>>,
+    /// Those that were woken since their last pass began: what woke them may have come too late for it.
+    woken: Mutex<HashSet<String>>,
 }
 
 impl Rests {
     pub(super) fn new(pace: Pace) -> Self {
-        Self { pace, rests: Mutex::default() }
+        Self { pace, ..Self::default() }
     }
 
     /// How long a resource still rests. Whatever touches it, our own writes among them, does not end its rest; only
     /// a new generation of its spec does.
     pub(super) fn left(&self, uid: &str, generation: Option<i64>) -> Option<Duration> {
         let rests = self.lock();
-        let rest = rests.get(uid).filter(|rest| rest.generation == generation)?;
-        let left = rest.due.saturating_duration_since(Instant::now());
+        let rest = rests.get(uid).filter(|rest| rest.generation == generation);
+        let left = rest.map_or(Duration::ZERO, |rest| rest.due.saturating_duration_since(Instant::now()));
+        if left.is_zero() {
+            self.woken().remove(uid);
+        }
         (!left.is_zero()).then_some(left)
     }
 
@@ -104,7 +109,9 @@ impl Rests {
         let mut rests = self.lock();
         let same = |rest: &&Rest| rest.generation == generation && kind(rest.recheck) == kind(recheck);
         let repeated = rests.get(uid).filter(same).map_or(0, |rest| rest.repeated.saturating_add(1));
-        let length = self.pace.rest(recheck, repeated, now, rand::random());
+        let woken = self.woken().remove(uid);
+        let rest = self.pace.rest(recheck, repeated, now, rand::random());
+        let length = if woken { Duration::ZERO } else { rest };
         let due = Instant::now() + length;
         rests.insert(uid.to_owned(), Rest { generation, recheck, repeated, due });
         length
@@ -115,11 +122,17 @@ impl Rests {
         if let Some(rest) = self.lock().get_mut(uid) {
             rest.due = Instant::now();
         }
+        self.woken().insert(uid.to_owned());
     }
 
     /// Forgets resources that are gone.
     pub(super) fn keep(&self, exists: impl Fn(&str) -> bool) {
         self.lock().retain(|uid, _| exists(uid));
+        self.woken().retain(|uid| exists(uid));
+    }
+
+    fn woken(&self) -> MutexGuard<'_, HashSet<String>> {
+        self.woken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Rest>> {
@@ -178,6 +191,16 @@ mod tests {
         rests.begin("a", Some(1), Recheck::Slow, NOW);
         rests.wake("a");
         assert_eq!(rests.left("a", Some(1)), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_comes_in_the_middle_of_a_pass_makes_another_one_at_once() {
+        let rests = Rests::new(Pace::default());
+        assert_eq!(rests.left("a", Some(1)), None);
+        rests.wake("a");
+        assert_eq!(rests.begin("a", Some(1), Recheck::Slow, NOW), Duration::ZERO);
+        assert_eq!(rests.left("a", Some(1)), None);
+        assert!(rests.begin("a", Some(1), Recheck::Slow, NOW) > Duration::ZERO, "once");
     }
 
     #[tokio::test(start_paused = true)]

@@ -14,10 +14,11 @@ use serde_json::json;
 use super::act::{Outcome, act};
 use super::cluster::{Cluster, Counted};
 use super::resource::{Resource, seniority};
-use super::{Context, Error, NAME, claims, in_time, report};
+use super::{Context, Error, NAME, claims, format, in_time, report};
 use crate::api::{KafkaFeatures, KafkaFeaturesStatus, conditions};
 use crate::features::catalog::Catalog;
-use crate::features::decide::{Decision, Recheck, Situation, Spec};
+use crate::features::decide::{Decision, Recheck, Situation, Spec, Unreachable};
+use crate::features::observed::Observed;
 use crate::kafka::{self, Address, Endpoints, Permit as _};
 
 /// What a pass came to.
@@ -42,19 +43,29 @@ pub(super) async fn pass(context: &Context, namespace: &str, name: &str) -> Resu
     let written = resource.status.clone();
     let mut untold = context.untold.of(&uid);
     resource.status = untold.onto(resource.status);
-    let outcome = match declared(context, &resource) {
+    let (outcome, formatting) = match declared(context, &resource) {
         Ok((spec, client)) => {
             let cluster = Counted { client, metrics: &context.telemetry.metrics };
-            observe_and_act(context, &resource, &spec, &cluster).await?
+            let observed = cluster.observe().await;
+            let formatting = format::tend(context, &resource, &spec, observed.as_ref().ok()).await?;
+            let mut outcome = decide_and_act(context, &resource, &spec, &cluster, observed).await?;
+            if let Some(formatting) = &formatting {
+                format::onto(&mut outcome.decision, formatting);
+            }
+            (outcome, formatting)
         }
         Err(message) => {
             let decision = Decision::invalid_spec(&resource.remembered(), message);
-            Outcome { decision, accepted: None }
+            (Outcome { decision, accepted: None }, None)
         }
     };
     let now = Time(Timestamp::now());
-    let status = report::status(&outcome, &resource.status, resource.metadata.generation, &now);
+    let mut status = report::status(&outcome, &resource.status, resource.metadata.generation, &now);
+    format::status(&mut status, formatting.as_ref());
     let mut events = report::events(&outcome, &resource.status);
+    if let Some(formatting) = &formatting {
+        events.extend(format::events(formatting, &resource.status));
+    }
     if let Some(request) = &outcome.accepted {
         untold.add(&status, request.steps.len(), std::mem::take(&mut events));
         context.untold.remember(&uid, untold.clone());
@@ -87,13 +98,13 @@ fn addresses(texts: &[String]) -> Result<Vec<Address>, String> {
     texts.iter().map(|text| text.parse::<Address>().map_err(|error| error.to_string())).collect()
 }
 
-async fn observe_and_act(
+async fn decide_and_act(
     context: &Context,
     resource: &Resource,
     spec: &Spec,
     cluster: &impl Cluster,
+    observed: Result<Observed, Unreachable>,
 ) -> Result<Outcome, Error> {
-    let observed = cluster.observe().await;
     let claims = match &observed {
         Ok(observed) => {
             let resources = context.resources.state();

@@ -217,6 +217,7 @@ mod tests {
             batching: Batching::default(),
             soak: None,
             as_declared: None,
+            format_failed: None,
             recheck: Recheck::Slow,
         };
         Outcome { decision, accepted: None }

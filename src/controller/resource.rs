@@ -70,6 +70,7 @@ fn own(mut status: KafkaFeaturesStatus) -> KafkaFeaturesStatus {
     // lists that are merged by key may come back in another order
     status.conditions.sort_by_key(|condition| place(&condition.type_));
     status.features.sort_by(|a, b| a.name.cmp(&b.name));
+    status.pods.sort_by(|a, b| a.name.cmp(&b.name));
     status
 }
 

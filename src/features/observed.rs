@@ -130,6 +130,30 @@ pub struct Quorum {
     pub voters: BTreeSet<NodeId>,
     /// All observers, brokers among them.
     pub observers: BTreeSet<NodeId>,
+    /// What formatting a controller depends on besides.
+    pub details: QuorumDetails,
+}
+
+/// What the leader says about the voters, as far as formatting a controller depends on it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct QuorumDetails {
+    /// The voters that had everything within the last seconds, by the leader's clock.
+    pub caught_up: BTreeSet<NodeId>,
+    /// The voters with their directories and addresses; empty in a static quorum.
+    pub voters: Vec<QuorumVoter>,
+}
+
+/// A voter of a dynamic quorum.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QuorumVoter {
+    /// Its node id.
+    pub id: NodeId,
+    /// The id of its metadata directory.
+    pub directory_id: String,
+    /// Its host.
+    pub host: String,
+    /// Its port.
+    pub port: u16,
 }
 
 /// A cluster as it was seen in one pass.

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use kafka_protocol::messages::describe_quorum_request::{PartitionData, TopicData};
 use kafka_protocol::messages::describe_quorum_response::{PartitionData as PartitionAnswer, ReplicaState};
 use kafka_protocol::messages::{DescribeQuorumRequest, DescribeQuorumResponse, TopicName};
@@ -11,7 +13,7 @@ use super::address::Address;
 use super::connection::Connection;
 use super::error::{Cause, Error};
 use super::pass::Pass;
-use crate::features::observed::{Known, NodeId, Quorum};
+use crate::features::observed::{Known, NodeId, Quorum, QuorumDetails, QuorumVoter};
 
 const METADATA_TOPIC: &str = "__cluster_metadata";
 
@@ -26,7 +28,8 @@ pub(super) struct QuorumView {
 impl QuorumView {
     /// What is left to see of a quorum that nobody leads, `why` being how that showed.
     pub(super) fn leaderless(why: String) -> Self {
-        let quorum = Quorum { leader: Known::No(why), voters: BTreeSet::new(), observers: BTreeSet::new() };
+        let (voters, observers, details) = Default::default();
+        let quorum = Quorum { leader: Known::No(why), voters, observers, details };
         Self { quorum, endpoints: BTreeMap::new() }
     }
 }
@@ -67,7 +70,41 @@ fn read(answer: &DescribeQuorumResponse, partition: &PartitionAnswer) -> QuorumV
                 .map_or_else(|| Known::No("the controllers name none".to_owned()), Known::Yes),
             voters: ids(&partition.current_voters),
             observers: ids(&partition.observers),
+            details: details(answer, partition),
         },
         endpoints: endpoints.collect(),
+    }
+}
+
+/// A voter that has not had everything for longer than this, by the leader's clock, is behind.
+const BEHIND_MS: i64 = 10_000;
+
+fn details(answer: &DescribeQuorumResponse, partition: &PartitionAnswer) -> QuorumDetails {
+    let voters = &partition.current_voters;
+    // the leader's own entry holds its clock; before version 1 there are no times
+    let leader = voters.iter().find(|voter| voter.replica_id.0 == partition.leader_id.0);
+    let now = leader.map(|leader| leader.last_caught_up_timestamp).filter(|time| *time > 0);
+    let caught_up = voters.iter().filter(|voter| {
+        now.is_some_and(|now| {
+            voter.last_caught_up_timestamp > 0 && now - voter.last_caught_up_timestamp <= BEHIND_MS
+        })
+    });
+    let voter = |replica: &ReplicaState| {
+        let node = answer.nodes.iter().find(|node| node.node_id == replica.replica_id)?;
+        let listener = node.listeners.first()?;
+        Some(QuorumVoter {
+            id: NodeId(replica.replica_id.0),
+            directory_id: URL_SAFE_NO_PAD.encode(replica.replica_directory_id.as_bytes()),
+            host: listener.host.to_string(),
+            port: listener.port,
+        })
+    };
+    QuorumDetails {
+        caught_up: caught_up.map(|voter| NodeId(voter.replica_id.0)).collect(),
+        voters: voters
+            .iter()
+            .filter(|replica| !replica.replica_directory_id.is_nil())
+            .filter_map(voter)
+            .collect(),
     }
 }

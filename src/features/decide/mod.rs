@@ -104,6 +104,8 @@ pub struct Decision {
     pub soak: Option<SoakState>,
     /// While paused, whether the cluster is as declared; `None`: it could not be seen, or is not paused.
     pub as_declared: Option<bool>,
+    /// What keeps pods from being formatted: the reason in one word, and a line. `None`: nothing does.
+    pub format_failed: Option<(String, String)>,
     /// When to look again.
     pub recheck: Recheck,
 }
@@ -124,8 +126,16 @@ impl Decision {
             batching: Batching::default(),
             soak: None,
             as_declared: None,
+            format_failed: None,
             recheck: state.recheck(None),
         }
+    }
+}
+
+impl Decision {
+    /// Goes over to a state that the levels alone don't show.
+    pub fn show(&mut self, state: State, message: String) {
+        (self.state, self.message, self.recheck) = (state, message, state.recheck(None));
     }
 }
 
@@ -165,6 +175,7 @@ pub fn decide(situation: &Situation<'_>) -> Decision {
         batching: verdict.batching,
         soak: verdict.soak,
         as_declared: verdict.as_declared,
+        format_failed: None,
         recheck,
     }
 }

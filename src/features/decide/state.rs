@@ -32,6 +32,8 @@ pub enum Stall {
     NotAuthorized,
     /// The cluster refuses the change for a reason of its own.
     RefusedByCluster,
+    /// The storage of a pod can't be formatted.
+    FormatFailed,
 }
 
 /// Where a declaration stands.
@@ -47,6 +49,8 @@ pub enum State {
     PlanOnly,
     /// Paused: nothing is touched.
     Paused,
+    /// The cluster is not up for the first time yet, and pods are being formatted.
+    Bootstrapping,
     /// The cluster could not be read.
     ClusterUnreachable,
     /// The quorum has no leader, so nobody could carry out a change.
@@ -82,13 +86,13 @@ pub enum Recheck {
 
 impl State {
     /// When a declaration in this state is looked at again, `soaked` being the end of a soak.
-    pub(super) fn recheck(self, soaked: Option<Timestamp>) -> Recheck {
+    pub(crate) fn recheck(self, soaked: Option<Timestamp>) -> Recheck {
         match self {
             Self::TargetNotSet | Self::Reached | Self::ReachedButHeld | Self::PlanOnly | Self::Paused => {
                 Recheck::Slow
             }
             Self::ClusterUnreachable | Self::QuorumUnavailable | Self::Settling => Recheck::Backoff,
-            Self::WaitingForNodes => Recheck::Soon,
+            Self::WaitingForNodes | Self::Bootstrapping => Recheck::Soon,
             Self::Soaking => soaked.map_or(Recheck::Soon, Recheck::At),
             Self::AdoptingCluster | Self::Acting => Recheck::Now,
             Self::Stalled(
@@ -97,6 +101,7 @@ impl State {
                 | Stall::RefusedByCluster
                 | Stall::ClusterIdMismatch,
             ) => Recheck::Backoff,
+            Self::Stalled(Stall::FormatFailed) => Recheck::Soon,
             Self::Stalled(_) => Recheck::Slow,
         }
     }

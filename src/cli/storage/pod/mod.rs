@@ -66,20 +66,7 @@ fn look(files: &InPod) -> Result<Report, Box<Refused>> {
 
 /// A report that is not about anything yet.
 fn empty_report() -> Report {
-    Report {
-        verdict: Verdict::Unformatted,
-        reason: None,
-        message: None,
-        node_id: None,
-        broker: false,
-        controller: false,
-        cluster_id: None,
-        directory_id: None,
-        static_voters: Vec::new(),
-        endpoint: None,
-        metadata_directory_missing: false,
-        pod: std::env::var(crate::api::pods::POD_UID_ENV).unwrap_or_default(),
-    }
+    Report { pod: std::env::var(crate::api::pods::POD_UID_ENV).unwrap_or_default(), ..Report::default() }
 }
 
 fn write(path: &Path, report: &Report) -> Result<(), Failure> {

@@ -59,6 +59,7 @@ pub(super) fn scene() -> Scene {
             leader: Known::Yes(NodeId(1)),
             voters: nodes.iter().map(|node| node.id).collect(),
             observers: BTreeSet::new(),
+            details: crate::features::observed::QuorumDetails::default(),
         }),
         nodes: nodes.into_iter().map(|node| (node.id, node)).collect(),
         fenced_brokers_listed: true,

@@ -1,0 +1,232 @@
+//! Who may format what: from the pods that wait, what they found, the identity record and the cluster to grants. Pure: asks
+//! nobody, and writes nothing by itself.
+//!
+//! It fails closed. A controller is formatted as one that the cluster begins with only where it was never formatted before
+//! and the cluster was never seen up; whoever can't know that waits.
+
+mod identity;
+mod levels;
+mod parts;
+mod record;
+#[cfg(test)]
+mod tests;
+
+pub use record::{Record, RecordedVoter, VoterState};
+
+use std::collections::BTreeMap;
+
+use crate::api::pods::{Grant, Part, Report, Verdict};
+use crate::api::{Format, PodState};
+use crate::features::observed::Observed;
+use crate::features::target::TargetSpec;
+
+/// The variable that an image which formats by itself takes the cluster's id from, as a pod's manifest has it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum GivenId {
+    /// The resource names none.
+    #[default]
+    NotAsked,
+    /// It is taken from the identity record.
+    FromRecord,
+    /// The manifest has a value of its own.
+    Value(String),
+    /// It is not in the manifest, or comes from elsewhere.
+    Missing,
+}
+
+/// A pod that is labelled for the resource.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pod {
+    /// Its name.
+    pub name: String,
+    /// Its uid.
+    pub uid: String,
+    /// Whether it is about to go.
+    pub going: bool,
+    /// Whether it has the init containers.
+    pub injected: bool,
+    /// The version of its Kafka, as it says itself; or how it contradicts itself.
+    pub kafka_version: Option<Result<String, String>>,
+    /// The cluster's id that its image will be given.
+    pub given_id: GivenId,
+    /// What the first init container reported last.
+    pub look: Option<Report>,
+    /// What the second one reported last.
+    pub format: Option<Report>,
+    /// The grant that it has.
+    pub grant: Option<Grant>,
+}
+
+/// Everything that a decision is made from.
+#[derive(Clone, Copy, Debug)]
+pub struct Situation<'a> {
+    /// The resource's name.
+    pub resource: &'a str,
+    /// How pods are to be formatted.
+    pub format: &'a Format,
+    /// The declared levels.
+    pub target: &'a TargetSpec,
+    /// The cluster's id as declared.
+    pub pinned: Option<&'a str>,
+    /// The cluster's id as status has it.
+    pub remembered: Option<&'a str>,
+    /// The identity record, if there is one.
+    pub record: Option<&'a Record>,
+    /// The cluster, where it could be seen.
+    pub observed: Option<&'a Observed>,
+    /// The pods.
+    pub pods: &'a [Pod],
+    /// Why nothing may be granted for now; `None` where it may.
+    pub held: Option<&'a str>,
+}
+
+/// Why a pod, or all of them, can't be formatted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// In one word.
+    pub reason: String,
+    /// In one line, with the way out.
+    pub message: String,
+}
+
+impl Failure {
+    fn new(reason: &str, message: impl Into<String>) -> Self {
+        Self { reason: reason.to_owned(), message: message.into() }
+    }
+}
+
+/// A pod as people see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PodView {
+    /// Its name.
+    pub name: String,
+    /// Its node's id.
+    pub node_id: Option<i32>,
+    /// Whether the node is a broker, and a controller.
+    pub roles: Option<(bool, bool)>,
+    /// Where it stands.
+    pub state: PodState,
+    /// How it was formatted, or is to be.
+    pub part: Option<Part>,
+    /// Why it failed.
+    pub failure: Option<Failure>,
+    /// What it waits for.
+    pub waits_for: Option<String>,
+}
+
+/// A grant that a pod is to be given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToGrant {
+    /// The pod's name.
+    pub pod: String,
+    /// The grant, which names its uid.
+    pub grant: Grant,
+}
+
+/// What to do, and what to say.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Decision {
+    /// The identity record as it shall be, before anything is granted. `None`: there is none yet.
+    pub record: Option<Record>,
+    /// What is granted then.
+    pub grants: Vec<ToGrant>,
+    /// The pods, by name.
+    pub pods: Vec<PodView>,
+    /// What keeps all pods from being formatted.
+    pub failure: Option<Failure>,
+}
+
+impl Decision {
+    /// The first thing that needs a person, with the pod it is about.
+    #[must_use]
+    pub fn first_failure(&self) -> Option<Failure> {
+        let of_pod = |pod: &PodView| {
+            let failure = pod.failure.as_ref()?;
+            Some(Failure::new(&failure.reason, format!("Pod {}: {}", pod.name, failure.message)))
+        };
+        self.failure.clone().or_else(|| self.pods.iter().find_map(of_pod))
+    }
+
+    /// What the pods that wait are waiting for, in a few words; `None` where none waits.
+    #[must_use]
+    pub fn waiting(&self) -> Option<String> {
+        let mut by_cause: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for pod in &self.pods {
+            let cause = match pod.state {
+                PodState::Starting => "its init containers to begin",
+                PodState::Granted => "its format to be done",
+                PodState::Waiting => pod.waits_for.as_deref().unwrap_or("its grant"),
+                PodState::NotInjected | PodState::Formatted | PodState::Failed => continue,
+            };
+            by_cause.entry(cause).or_default().push(&pod.name);
+        }
+        let causes: Vec<String> =
+            by_cause.iter().map(|(cause, pods)| format!("{} waits for {cause}", pods.join(", "))).collect();
+        (!causes.is_empty()).then(|| format!("{}.", causes.join("; ")))
+    }
+}
+
+/// Decides what is granted now. `fresh` makes new random ids.
+#[must_use]
+pub fn decide(situation: &Situation<'_>, fresh: &mut dyn FnMut() -> String) -> Decision {
+    let mut views: Vec<PodView> = situation.pods.iter().filter(|pod| !pod.going).map(view).collect();
+    views.sort_by(|a, b| a.name.cmp(&b.name));
+    let cluster_id = match identity::cluster_id(situation) {
+        Ok(id) => id,
+        Err(failure) => {
+            return Decision {
+                record: situation.record.cloned(),
+                pods: views,
+                failure: Some(failure),
+                ..Decision::default()
+            };
+        }
+    };
+    let looked = situation.pods.iter().any(|pod| pod.injected && pod.look.is_some());
+    let record = match situation.record {
+        Some(record) => Some(record.clone()),
+        None if looked => record::begin(situation, cluster_id, fresh),
+        None => None,
+    };
+    let Some(mut record) = record else { return Decision { pods: views, ..Decision::default() } };
+    record.learn(situation);
+    let mut decision = Decision { pods: views, ..Decision::default() };
+    identity::check_pods(situation, &record, &mut decision.pods);
+    parts::assign(situation, &mut record, &mut decision);
+    decision.record = Some(record);
+    decision
+}
+
+/// A pod as it says itself that it stands.
+fn view(pod: &Pod) -> PodView {
+    // the second container knows better, once it has ended
+    let last = pod.format.as_ref().or(pod.look.as_ref());
+    let state = match last.map(|report| report.verdict) {
+        _ if !pod.injected => PodState::NotInjected,
+        None => PodState::Starting,
+        Some(Verdict::Formatted | Verdict::FormattedNow) => PodState::Formatted,
+        Some(Verdict::Unformatted) => PodState::Waiting,
+        Some(Verdict::Failed) => PodState::Failed,
+    };
+    let failed = last.filter(|report| report.verdict == Verdict::Failed);
+    let failure = failed.map(|report| Failure {
+        reason: report.reason.clone().unwrap_or_else(|| "FormatFailed".to_owned()),
+        message: report.message.clone().unwrap_or_default(),
+    });
+    let known = last.filter(|report| report.node_id.is_some());
+    PodView {
+        name: pod.name.clone(),
+        node_id: known.and_then(|report| report.node_id),
+        roles: known.map(|report| (report.broker, report.controller)),
+        part: pod.grant.as_ref().filter(|grant| grant.pod == pod.uid).map(|grant| grant.part),
+        waits_for: (state == PodState::NotInjected).then(|| {
+            format!(
+                "it has no init container {}, so nothing is formatted for it: delete the pod once the injection is \
+                 installed, or add the containers to its manifest",
+                crate::api::pods::FORMAT_CONTAINER
+            )
+        }),
+        state,
+        failure,
+    }
+}

@@ -1,0 +1,307 @@
+//! The part that each waiting node plays, and what it waits for where it plays none yet.
+
+use std::collections::BTreeSet;
+
+use super::record::is_up;
+use super::{Decision, Failure, Pod, Record, Situation, ToGrant, VoterState, identity, levels};
+use crate::api::PodState;
+use crate::api::pods::{Grant, GrantedVoter, Part, Report};
+use crate::features::observed::{Known, NodeId, Quorum};
+
+/// What comes of a node that waits.
+enum Outcome {
+    /// It is formatted so.
+    Format { part: Part, directory_id: Option<String>, voters: Vec<GrantedVoter> },
+    /// It may be a controller that the cluster begins with, once all of these are here.
+    Begins,
+    /// It waits.
+    Waits(String),
+    /// It can't be.
+    Fails(Failure),
+}
+
+impl Outcome {
+    fn format(part: Part) -> Self {
+        Self::Format { part, directory_id: None, voters: Vec::new() }
+    }
+}
+
+/// The reason of a container that found the others led already. It has written nothing, and may play another part.
+const LEADER_FOUND: &str = "LeaderFound";
+
+/// Assigns parts, and puts into the record which controllers are granted to which pod.
+pub(super) fn assign(situation: &Situation<'_>, record: &mut Record, decision: &mut Decision) {
+    let up = situation.observed.filter(|observed| is_up(observed));
+    if record.levels.is_empty() || record.voters.iter().all(|voter| voter.state == VoterState::Ungranted) {
+        match levels::declared(situation, record) {
+            Ok(levels) => record.levels = levels,
+            Err(failure) if up.is_none() => {
+                decision.failure = Some(failure);
+                return;
+            }
+            Err(_) => {}
+        }
+    }
+    let waiting: Vec<(&Pod, &Report)> = situation
+        .pods
+        .iter()
+        .filter(|pod| !pod.going && pod.injected)
+        .filter_map(|pod| Some((pod, identity::latest(pod)?)))
+        .filter(|(pod, _)| {
+            decision.pods.iter().any(|view| {
+                let led = view.failure.as_ref().is_some_and(|failure| failure.reason == LEADER_FOUND);
+                view.name == pod.name && (view.state == PodState::Waiting || led)
+            })
+        })
+        .collect();
+    if let Some(failure) = lost(situation, record, &waiting) {
+        decision.failure = Some(failure);
+        return;
+    }
+    let mut outcomes: Vec<(&Pod, Outcome)> =
+        waiting.iter().map(|(pod, report)| (*pod, outcome(situation, record, pod, report))).collect();
+    let begins: BTreeSet<i32> = outcomes
+        .iter()
+        .filter(|(_, outcome)| matches!(outcome, Outcome::Begins))
+        .filter_map(|(pod, _)| identity::latest(pod)?.node_id)
+        .collect();
+    let missing: Vec<String> = record
+        .voters
+        .iter()
+        .filter(|voter| voter.state == VoterState::Ungranted && !begins.contains(&voter.node_id))
+        .map(|voter| voter.node_id.to_string())
+        .collect();
+    for (pod, outcome) in &mut outcomes {
+        if !matches!(outcome, Outcome::Begins) {
+            continue;
+        }
+        *outcome = if missing.is_empty() {
+            begin(record, pod, situation.held.is_none())
+        } else {
+            Outcome::Waits(format!(
+                "the pods of the controllers {}: those that the cluster begins with start together, so their StatefulSet \
+                 needs podManagementPolicy: Parallel",
+                missing.join(", ")
+            ))
+        };
+    }
+    for (pod, outcome) in outcomes {
+        put(situation, record, decision, pod, outcome);
+    }
+}
+
+/// Grants a pod the format as a controller that the cluster begins with.
+fn begin(record: &mut Record, pod: &Pod, granted: bool) -> Outcome {
+    let Some(node_id) = identity::latest(pod).and_then(|report| report.node_id) else {
+        return Outcome::Waits("its node's id".to_owned());
+    };
+    if granted && let Some(voter) = record.voter_mut(node_id) {
+        voter.state = VoterState::Granted(pod.uid.clone());
+    }
+    Outcome::Format {
+        part: Part::Voter,
+        directory_id: None,
+        voters: if record.dynamic { granted_voters(record) } else { Vec::new() },
+    }
+}
+
+fn granted_voters(record: &Record) -> Vec<GrantedVoter> {
+    let voter = |voter: &super::RecordedVoter| GrantedVoter {
+        node_id: voter.node_id,
+        host: voter.host.clone(),
+        port: voter.port,
+        directory_id: voter.directory_id.clone(),
+    };
+    record.voters.iter().map(voter).collect()
+}
+
+/// What comes of a node by the record and the cluster.
+fn outcome(situation: &Situation<'_>, record: &Record, pod: &Pod, report: &Report) -> Outcome {
+    let Some(node_id) = report.node_id else { return Outcome::Waits("its node's id".to_owned()) };
+    if !report.controller {
+        return Outcome::format(Part::Broker);
+    }
+    // the metadata log is there: what is added beside it says nothing about votes
+    if report.directory_id.is_some() {
+        return Outcome::format(if record.dynamic { Part::Observer } else { Part::ReturningVoter });
+    }
+    let Some(voter) = record.voter(node_id) else {
+        return if record.dynamic {
+            observer(situation, report, None)
+        } else {
+            Outcome::Fails(Failure::new(
+                "NotAVoter",
+                format!(
+                    "controller {node_id} is not among controller.quorum.voters, and a static quorum has no observers: add \
+                     it there, or make the quorum dynamic first (kraft.version 1)"
+                ),
+            ))
+        };
+    };
+    match &voter.state {
+        VoterState::Ungranted if !record.seen_up => Outcome::Begins,
+        VoterState::Granted(uid) if *uid == pod.uid && !found_leader(pod) => Outcome::Format {
+            part: Part::Voter,
+            directory_id: None,
+            voters: if record.dynamic { granted_voters(record) } else { Vec::new() },
+        },
+        // nothing was written under this id, so it is still the voter's own
+        VoterState::Granted(uid) if *uid == pod.uid && record.dynamic => {
+            observer(situation, report, voter.directory_id.clone())
+        }
+        VoterState::Ungranted if record.dynamic => observer(situation, report, voter.directory_id.clone()),
+        _ => lost_voter(situation, record, report, node_id),
+    }
+}
+
+fn found_leader(pod: &Pod) -> bool {
+    pod.format.as_ref().and_then(|report| report.reason.as_deref()) == Some(LEADER_FOUND)
+}
+
+/// A voter that may have voted before, and comes back with nothing.
+fn lost_voter(situation: &Situation<'_>, record: &Record, report: &Report, node_id: i32) -> Outcome {
+    let quorum = quorum(situation);
+    if record.dynamic {
+        return match quorum {
+            Some(Quorum { leader: Known::Yes(_), .. }) => observer(situation, report, None),
+            _ => Outcome::Waits(format!(
+                "the cluster to be seen up: controller {node_id} was formatted before and came back empty, so it must not \
+                 vote again; it joins as an observer"
+            )),
+        };
+    }
+    let healthy = quorum.is_some_and(|quorum| has_healthy_majority(quorum, node_id, record.voters.len()));
+    if healthy {
+        Outcome::format(Part::ReturningVoter)
+    } else {
+        Outcome::Waits(format!(
+            "the other voters to be seen as a healthy majority: controller {node_id} was formatted before and came back \
+             empty, and its vote alone could undo what it has forgotten"
+        ))
+    }
+}
+
+fn quorum<'a>(situation: &Situation<'a>) -> Option<&'a Quorum> {
+    situation.observed?.quorum.value()
+}
+
+/// Whether enough voters besides one have what the leader has.
+fn has_healthy_majority(quorum: &Quorum, besides: i32, voters: usize) -> bool {
+    let Known::Yes(leader) = &quorum.leader else { return false };
+    let besides = NodeId(besides);
+    let healthy: BTreeSet<&NodeId> =
+        quorum.details.caught_up.iter().chain([leader]).filter(|id| **id != besides).collect();
+    *leader != besides && healthy.len() * 2 > voters.max(quorum.voters.len())
+}
+
+/// A controller that joins without a vote. One whose file still names static voters must be told the real ones, or it would
+/// take itself for one of them.
+fn observer(situation: &Situation<'_>, report: &Report, directory_id: Option<String>) -> Outcome {
+    if report.static_voters.is_empty() {
+        return Outcome::Format { part: Part::Observer, directory_id, voters: Vec::new() };
+    }
+    let Some(quorum) = quorum(situation).filter(|quorum| !quorum.details.voters.is_empty()) else {
+        return Outcome::Waits(
+            "the cluster to be seen up: the quorum is dynamic, and its voters have to be asked for"
+                .to_owned(),
+        );
+    };
+    let voter = |voter: &crate::features::observed::QuorumVoter| GrantedVoter {
+        node_id: voter.id.0,
+        host: voter.host.clone(),
+        port: voter.port,
+        directory_id: Some(voter.directory_id.clone()),
+    };
+    let voters = quorum.details.voters.iter().map(voter).collect();
+    Outcome::Format { part: Part::Observer, directory_id, voters }
+}
+
+/// Whether so many voters came back empty that the rest is no majority, and no leader is seen.
+fn lost(situation: &Situation<'_>, record: &Record, waiting: &[(&Pod, &Report)]) -> Option<Failure> {
+    if quorum(situation).is_some_and(|quorum| matches!(quorum.leader, Known::Yes(_))) {
+        return None;
+    }
+    let is_lost = |node_id: i32, pod: &Pod| {
+        record.voter(node_id).is_some_and(|voter| match &voter.state {
+            VoterState::Ungranted => record.seen_up,
+            VoterState::Granted(uid) => *uid != pod.uid,
+            VoterState::Formatted => true,
+        })
+    };
+    let lost: BTreeSet<i32> = waiting
+        .iter()
+        .filter(|(_, report)| report.controller && report.directory_id.is_none())
+        .filter_map(|(pod, report)| report.node_id.filter(|id| is_lost(*id, pod)))
+        .collect();
+    if lost.is_empty() || (record.voters.len() - lost.len()) * 2 > record.voters.len() {
+        return None;
+    }
+    let ids: Vec<String> = lost.iter().map(ToString::to_string).collect();
+    Some(Failure::new(
+        "VotersLost",
+        format!(
+            "{} of the {} controllers that cluster {} began with ({}) were formatted before and have empty volumes now; \
+             without them there is no majority, and to format them anew would begin another cluster under the same id. \
+             Give them their volumes back, or restore these from a backup. If all of the cluster's data may be lost: delete \
+             this resource, the ConfigMap {} and all of the cluster's volumes, and apply the resource again",
+            lost.len(),
+            record.voters.len(),
+            record.cluster_id,
+            ids.join(", "),
+            crate::api::pods::identity_name(situation.resource)
+        ),
+    ))
+}
+
+/// Writes an outcome down.
+fn put(situation: &Situation<'_>, record: &Record, decision: &mut Decision, pod: &Pod, outcome: Outcome) {
+    let levels = match situation.observed.filter(|observed| is_up(observed)) {
+        Some(observed) => levels::finalized(observed),
+        None => record.levels.clone(),
+    };
+    let granted = |part, directory_id, voters| {
+        let (text, software) = levels::software(situation, pod)?;
+        levels::check(&text, &software, &levels)?;
+        Ok::<_, Failure>(Grant {
+            pod: pod.uid.clone(),
+            node_id: identity::latest(pod).and_then(|report| report.node_id).unwrap_or_default(),
+            cluster_id: record.cluster_id.clone(),
+            kafka_version: text,
+            part,
+            directory_id,
+            voters,
+            levels: levels.clone(),
+        })
+    };
+    let Some(view) = decision.pods.iter_mut().find(|view| view.name == pod.name) else { return };
+    view.state = PodState::Waiting;
+    view.failure = None;
+    match outcome {
+        Outcome::Begins => {}
+        Outcome::Waits(what) => view.waits_for = Some(what),
+        Outcome::Fails(failure) => {
+            view.state = PodState::Failed;
+            view.failure = Some(failure);
+        }
+        Outcome::Format { part, directory_id, voters } => match granted(part, directory_id, voters) {
+            Err(failure) => {
+                view.state = PodState::Failed;
+                view.failure = Some(failure);
+            }
+            Ok(_) if situation.held.is_some() => view.waits_for = situation.held.map(str::to_owned),
+            Ok(grant) => {
+                view.state = PodState::Granted;
+                view.part = Some(part);
+                // what the running cluster finalizes meanwhile changes nothing for a pod that is granted already
+                let same = pod.grant.as_ref().is_some_and(|has| {
+                    (&has.pod, has.part, &has.directory_id, &has.cluster_id)
+                        == (&grant.pod, grant.part, &grant.directory_id, &grant.cluster_id)
+                        && has.levels == grant.levels
+                });
+                if !same {
+                    decision.grants.push(ToGrant { pod: pod.name.clone(), grant });
+                }
+            }
+        },
+    }
+}

@@ -1,0 +1,161 @@
+//! The identity record of a cluster: its id, and which of the controllers that it begins with may have been formatted. It
+//! outlives the resource, and is written before anything is granted from it.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Pod, Situation};
+use crate::api::QuorumKind;
+use crate::api::pods::{Report, Verdict};
+use crate::features::FeatureName;
+use crate::features::observed::{Known, Observed};
+
+/// Whether a controller that the cluster begins with may have been formatted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum VoterState {
+    /// It was never granted: no such voter can have voted.
+    Ungranted,
+    /// It was granted to the pod of this uid. Once that pod is gone, nobody knows whether it was formatted.
+    Granted(String),
+    /// It was formatted, or may have been.
+    Formatted,
+}
+
+/// A controller that the cluster begins with.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RecordedVoter {
+    /// Its node id.
+    pub node_id: i32,
+    /// Its host.
+    pub host: String,
+    /// Its port.
+    pub port: u16,
+    /// The id of its metadata directory; `None` in a static quorum.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub directory_id: Option<String>,
+    /// Whether it may have been formatted.
+    pub state: VoterState,
+}
+
+/// The identity record.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Record {
+    /// The cluster's id.
+    pub cluster_id: String,
+    /// How its quorum began.
+    pub quorum: QuorumKind,
+    /// Whether the quorum is dynamic by now, however it began.
+    pub dynamic: bool,
+    /// Whether the cluster was ever seen up.
+    pub seen_up: bool,
+    /// The levels that it begins with, once a controller was granted them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub levels: BTreeMap<String, i16>,
+    /// The controllers that it begins with.
+    pub voters: Vec<RecordedVoter>,
+}
+
+/// The record of a cluster that has none yet; `None` while it is not known what its quorum begins with. Where anything
+/// speaks for a cluster that exists already, no controller counts as never formatted.
+pub(super) fn begin(
+    situation: &Situation<'_>,
+    cluster_id: Option<String>,
+    fresh: &mut dyn FnMut() -> String,
+) -> Option<Record> {
+    let reports = || situation.pods.iter().filter_map(|pod| pod.look.as_ref());
+    let exists = situation.observed.is_some()
+        || situation.remembered.is_some()
+        || reports().any(|report| report.cluster_id.is_some());
+    let state = if exists { VoterState::Formatted } else { VoterState::Ungranted };
+    let kind = situation.format.quorum;
+    let voters: Vec<RecordedVoter> = match kind {
+        QuorumKind::Static => {
+            let voters = reports().map(|report| &report.static_voters).find(|voters| !voters.is_empty())?;
+            let voter = |text: &String| {
+                let (node_id, host, port) = parse(text)?;
+                Some(RecordedVoter { node_id, host, port, directory_id: None, state: state.clone() })
+            };
+            voters.iter().filter_map(voter).collect()
+        }
+        QuorumKind::Standalone | QuorumKind::InitialControllers => {
+            let controllers = situation.format.initial_controllers.iter();
+            let voter = |of: &crate::api::InitialController| RecordedVoter {
+                node_id: of.node_id,
+                host: of.host.clone(),
+                port: u16::try_from(of.port).unwrap_or_default(),
+                directory_id: Some(found(situation.pods, of.node_id).unwrap_or_else(&mut *fresh)),
+                state: state.clone(),
+            };
+            controllers.map(voter).collect()
+        }
+    };
+    Some(Record {
+        cluster_id: cluster_id.unwrap_or_else(fresh),
+        quorum: kind,
+        dynamic: kind != QuorumKind::Static,
+        seen_up: situation.observed.is_some() || situation.remembered.is_some(),
+        levels: BTreeMap::new(),
+        voters,
+    })
+}
+
+/// The id of the metadata directory that a controller has already.
+fn found(pods: &[Pod], node_id: i32) -> Option<String> {
+    let mut reports = pods.iter().filter_map(|pod| pod.look.as_ref());
+    reports.find(|report| report.node_id == Some(node_id))?.directory_id.clone()
+}
+
+/// A voter as `controller.quorum.voters` has it.
+pub(super) fn parse(text: &str) -> Option<(i32, String, u16)> {
+    let (id, address) = text.split_once('@')?;
+    let (host, port) = address.rsplit_once(':')?;
+    let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    Some((id.parse().ok()?, host.to_owned(), port.parse().ok()?))
+}
+
+impl Record {
+    /// The record of a controller, if the cluster begins with it.
+    #[must_use]
+    pub fn voter(&self, node_id: i32) -> Option<&RecordedVoter> {
+        self.voters.iter().find(|voter| voter.node_id == node_id)
+    }
+
+    pub(super) fn voter_mut(&mut self, node_id: i32) -> Option<&mut RecordedVoter> {
+        self.voters.iter_mut().find(|voter| voter.node_id == node_id)
+    }
+
+    /// Takes in what pods report and what is seen of the cluster.
+    pub(super) fn learn(&mut self, situation: &Situation<'_>) {
+        for pod in situation.pods {
+            for report in [&pod.look, &pod.format].into_iter().flatten() {
+                self.learn_report(report);
+            }
+        }
+        if let Some(observed) = situation.observed.filter(|observed| is_up(observed)) {
+            self.seen_up = true;
+            self.dynamic |= observed.finalized.get(FeatureName::KRAFT_VERSION).0 > 0;
+        }
+    }
+
+    fn learn_report(&mut self, report: &Report) {
+        let formatted = matches!(report.verdict, Verdict::Formatted | Verdict::FormattedNow);
+        if !(formatted || report.directory_id.is_some() || report.metadata_directory_missing)
+            || !report.controller
+            || report.cluster_id.as_deref() != Some(self.cluster_id.as_str())
+        {
+            return;
+        }
+        if let Some(voter) = report.node_id.and_then(|id| self.voter_mut(id)) {
+            voter.state = VoterState::Formatted;
+        }
+    }
+}
+
+/// Whether the quorum has a leader.
+pub(super) fn is_up(observed: &Observed) -> bool {
+    let Known::Yes(quorum) = &observed.quorum else { return false };
+    matches!(quorum.leader, Known::Yes(_))
+}

@@ -1,0 +1,145 @@
+//! Formats the pods of a resource: reads them and the identity record, has `bootstrap` decide, and writes the record before
+//! the grants that come from it.
+
+mod pods;
+mod shown;
+mod store;
+pub(super) mod wake;
+
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt as _;
+use kube::api::{Api, ListParams, Patch, PatchParams};
+use serde_json::json;
+
+use super::resource::Resource;
+use super::{Context, Error, NAME, in_time};
+use crate::api::pods::{CLUSTER_LABEL, GRANT};
+use crate::api::{Format, KafkaFeaturesSpec};
+use crate::bootstrap::{self, Decision, Situation, ToGrant, decide};
+use crate::features::decide::{Mode, Spec};
+use crate::features::observed::Observed;
+use crate::kafka::Permit as _;
+use crate::storage::Uuid;
+pub(super) use shown::{events, onto, status};
+use store::Stored;
+
+/// What came of formatting in one pass.
+pub(super) struct Formatting {
+    pub(super) decision: Decision,
+    /// The grants that were put on pods just now.
+    pub(super) granted: Vec<ToGrant>,
+    /// Whether what the record says is on record: else its id may be another one next time.
+    pub(super) recorded: bool,
+}
+
+/// Formats what can be formatted now; `None` where the resource has no `format`.
+///
+/// # Errors
+/// If the API server refuses something, somebody else has changed the record, or the lease does not hold.
+pub(super) async fn tend(
+    context: &Context,
+    resource: &Resource,
+    spec: &Spec,
+    observed: Option<&Observed>,
+) -> Result<Option<Formatting>, Error> {
+    let Some(format) = format_of(resource) else { return Ok(None) };
+    let namespace = resource.metadata.namespace.clone().unwrap_or_default();
+    let name = resource.metadata.name.clone().unwrap_or_default();
+    let api: Api<Pod> = Api::namespaced(context.client.clone(), &namespace);
+    // a name that no label can have is no pod's label either
+    let pods = if name.len() <= LONGEST_LABEL {
+        let of_this = ListParams::default().labels(&format!("{CLUSTER_LABEL}={name}"));
+        in_time("list the pods", api.list(&of_this)).await?.items
+    } else {
+        Vec::new()
+    };
+    let pods: Vec<bootstrap::Pod> = pods.iter().map(|pod| pods::read(pod, format, &name)).collect();
+    let store = store::Store::new(context.client.clone(), &namespace, &name);
+    let stored = store.read().await?;
+    let held = match (spec.paused, spec.mode) {
+        (true, _) => Some("spec.paused to be false: nothing is formatted while it is true"),
+        (false, Mode::Plan) => Some("spec.mode to be Apply: nothing is formatted while it is Plan"),
+        (false, Mode::Apply) => None,
+    };
+    let record = match stored.record() {
+        Ok(record) => record,
+        Err(failure) => {
+            let decision = Decision { failure: Some(failure), ..Decision::default() };
+            return Ok(Some(Formatting { decision, granted: Vec::new(), recorded: false }));
+        }
+    };
+    let situation = Situation {
+        resource: &name,
+        format,
+        target: &spec.target,
+        pinned: spec.cluster_id.as_ref().map(|id| id.0.as_str()),
+        remembered: resource.status.cluster_id.as_deref(),
+        record,
+        observed,
+        pods: &pods,
+        held,
+    };
+    let decision = decide(&situation, &mut || Uuid::random().to_string());
+    let changed = decision.record.as_ref() != record;
+    let mut formatting = Formatting { recorded: !changed, granted: Vec::new(), decision };
+    if held.is_some() {
+        return Ok(Some(formatting));
+    }
+    write(context, &api, &store, &stored, changed, &mut formatting).await?;
+    Ok(Some(formatting))
+}
+
+/// No label's value is longer.
+const LONGEST_LABEL: usize = 63;
+
+fn format_of(resource: &Resource) -> Option<&Format> {
+    resource.spec.as_ref().ok().and_then(|spec: &KafkaFeaturesSpec| spec.format.as_ref())
+}
+
+async fn write(
+    context: &Context,
+    api: &Api<Pod>,
+    store: &store::Store,
+    stored: &Stored,
+    changed: bool,
+    formatting: &mut Formatting,
+) -> Result<(), Error> {
+    if let Some(record) = formatting.decision.record.as_ref().filter(|_| changed) {
+        if !context.tenure.holds() {
+            return Err(Error::LeaseRanOut);
+        }
+        store.write(stored, record).await?;
+        formatting.recorded = true;
+    }
+    for to_grant in std::mem::take(&mut formatting.decision.grants) {
+        if !context.tenure.holds() {
+            return Err(Error::LeaseRanOut);
+        }
+        if put(api, &to_grant).await? {
+            formatting.granted.push(to_grant);
+        }
+    }
+    Ok(())
+}
+
+/// Puts a grant on its pod; false where that pod is gone.
+async fn put(api: &Api<Pod>, to_grant: &ToGrant) -> Result<bool, Error> {
+    let doing = "put a grant on a pod";
+    let grant = serde_json::to_string(&to_grant.grant)
+        .map_err(|error| Error::Api { doing, source: kube::Error::SerdeError(error) })?;
+    // a pod of the same name that came in between is another, and has another uid
+    let patch = json!({ "metadata": { "uid": to_grant.grant.pod, "annotations": { GRANT: grant } } });
+    let params = PatchParams { field_manager: Some(NAME.to_owned()), ..PatchParams::default() };
+    match in_time(doing, api.patch_metadata(&to_grant.pod, &params, &Patch::Merge(&patch))).await {
+        Ok(pod) => {
+            tracing::info!(pod = pod.name_any(), node = to_grant.grant.node_id, part = ?to_grant.grant.part, "granted");
+            Ok(true)
+        }
+        Err(Error::Api { source: kube::Error::Api(status), .. })
+            if [404, 409, 422].contains(&status.code) =>
+        {
+            Ok(false)
+        }
+        Err(error) => Err(error),
+    }
+}
