@@ -97,6 +97,8 @@ async fn what_is_out_of_form_is_refused_with_the_value_and_the_way_out() {
     let (_server, client) = server().await;
     let resources = resource(&client);
     let cluster = json!({ "bootstrapServers": ["kafka:9092"] });
+    let format = |format: Value| json!({ "cluster": cluster, "format": format });
+    let controller = |id: i32| json!({ "nodeId": id, "host": "c-0.c", "port": 9093 });
     let many: Vec<String> = (0..65).map(|n| format!("kafka-{n}:9092")).collect();
     let wrong = [
         (json!({}), vec!["spec.cluster", "Required value"]),
@@ -162,6 +164,44 @@ async fn what_is_out_of_form_is_refused_with_the_value_and_the_way_out() {
         (json!({ "cluster": cluster, "soak": "soon" }), vec!["\"soon\" is no length of time", "1h30m"]),
         (json!({ "cluster": cluster, "soak": "-5s" }), vec!["\"-5s\" is no length of time"]),
         (json!({ "cluster": cluster, "soak": "30" }), vec!["\"30\" is no length of time"]),
+        (json!({ "cluster": cluster, "format": {} }), vec!["spec.format.quorum", "Required value"]),
+        (format(json!({ "quorum": "Dynamic" })), vec!["spec.format.quorum", "Standalone"]),
+        (
+            format(json!({ "quorum": "Static", "initialControllers": [controller(1)] })),
+            vec!["quorum Static", "controller.quorum.voters", "leave initialControllers out"],
+        ),
+        (format(json!({ "quorum": "Standalone" })), vec!["quorum Standalone", "exactly one"]),
+        (
+            format(json!({ "quorum": "Standalone", "initialControllers": [controller(1), controller(2)] })),
+            vec!["quorum Standalone", "exactly one"],
+        ),
+        (
+            format(json!({ "quorum": "InitialControllers", "initialControllers": [] })),
+            vec!["quorum InitialControllers", "give initialControllers"],
+        ),
+        (
+            format(json!({
+                "quorum": "InitialControllers",
+                "initialControllers": [controller(1), controller(1)],
+            })),
+            vec!["Duplicate value", "nodeId"],
+        ),
+        (
+            format(json!({
+                "quorum": "Standalone",
+                "initialControllers": [{ "nodeId": -1, "host": "a b", "port": 0 }],
+            })),
+            vec!["nodeId", "port", "\"a b\" is no host"],
+        ),
+        (
+            format(json!({ "quorum": "Static", "kafkaVersion": "latest" })),
+            vec!["\"latest\" is no version of Kafka"],
+        ),
+        (format(json!({ "quorum": "Static", "kafkaVersion": 4.4 })), vec!["kafkaVersion", "string"]),
+        (
+            format(json!({ "quorum": "Static", "clusterIdEnv": "CLUSTER-ID" })),
+            vec!["\"CLUSTER-ID\" is no name of a variable"],
+        ),
     ];
     for (spec, expected) in wrong {
         let error =
@@ -192,6 +232,19 @@ async fn what_the_catalog_does_not_know_is_taken_and_nothing_fresh_is_current() 
             "features": { "eligible.leader.replicas.version": 1 },
             "downgrade": "Safe",
         }),
+        json!({
+            "cluster": cluster,
+            "format": {
+                "quorum": "InitialControllers",
+                "initialControllers": [
+                    { "nodeId": 0, "host": "c-0.c.ns.svc", "port": 9093 },
+                    { "nodeId": 1, "host": "fd00::1", "port": 9093 },
+                ],
+                "kafkaVersion": "4.4.0",
+                "clusterIdEnv": "CLUSTER_ID",
+            },
+        }),
+        json!({ "cluster": cluster, "format": { "quorum": "Static", "kafkaVersion": "4.3" } }),
     ];
     for spec in right {
         let created = resources.create(&PostParams::default(), &object("right", spec.clone())).await;
@@ -236,6 +289,39 @@ async fn a_pinned_cluster_stays_pinned() {
         assert!(status.message.contains(expected), "{pin:?}: {}", status.message);
     }
     replace(Some("cluster-a")).await.unwrap();
+}
+
+#[tokio::test]
+async fn how_a_cluster_began_stays_once_it_has_begun() {
+    let (_server, client) = server().await;
+    let resources = resource(&client);
+    let with = |quorum: &str, host: &str| {
+        let controllers = json!([{ "nodeId": 1, "host": host, "port": 9093 }]);
+        json!({
+            "cluster": { "bootstrapServers": ["kafka:9092"] },
+            "format": { "quorum": quorum, "initialControllers": controllers },
+        })
+    };
+    let bare = json!({ "cluster": { "bootstrapServers": ["kafka:9092"] } });
+    resources.create(&PostParams::default(), &object("kafka", with("Standalone", "a"))).await.unwrap();
+    let replace = async |spec: Value| {
+        let mut object = object("kafka", spec);
+        object.metadata.resource_version = resources.get("kafka").await.unwrap().metadata.resource_version;
+        resources.replace("kafka", &PostParams::default(), &object).await
+    };
+    replace(bare.clone()).await.unwrap();
+    replace(with("InitialControllers", "b")).await.unwrap();
+    let begun = json!({ "status": { "bootstrapped": true } });
+    let (params, begun) = (kube::api::PatchParams::default(), kube::api::Patch::Merge(&begun));
+    resources.patch_status("kafka", &params, &begun).await.unwrap();
+    for spec in [bare, with("Standalone", "b"), with("InitialControllers", "a")] {
+        let error = replace(spec.clone()).await.unwrap_err();
+        let kube::Error::Api(status) = error else { panic!("{spec}: {error}") };
+        assert!(status.message.contains("it has begun"), "{spec}: {}", status.message);
+    }
+    let mut spec = with("InitialControllers", "b");
+    spec["format"]["kafkaVersion"] = json!("4.4.0");
+    replace(spec).await.unwrap();
 }
 
 #[tokio::test]

@@ -59,7 +59,7 @@ fn controllers_schema(_: &mut SchemaGenerator) -> Schema {
         "items": {
             "description": "A controller that a dynamic quorum begins with.",
             "type": "object",
-            "required": ["nodeId", "host", "port"],
+            "required": ["host", "nodeId", "port"],
             "properties": {
                 "nodeId": {
                     "description": "Its node id.",
