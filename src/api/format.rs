@@ -65,7 +65,7 @@ fn controllers_schema(_: &mut SchemaGenerator) -> Schema {
                     "description": "Its node id.",
                     "type": "integer",
                     "format": "int32",
-                    "minimum": 0,
+                    "x-kubernetes-validations": rules::node_id(),
                 },
                 "host": {
                     "description": "The host that the others reach it by.",
@@ -78,8 +78,7 @@ fn controllers_schema(_: &mut SchemaGenerator) -> Schema {
                     "description": "Its port there.",
                     "type": "integer",
                     "format": "int32",
-                    "minimum": 1,
-                    "maximum": 65535,
+                    "x-kubernetes-validations": rules::port(),
                 },
             },
         },

@@ -111,6 +111,16 @@ pub(super) fn variable() -> Vec<Rule> {
     )]
 }
 
+/// On a node's id.
+pub(super) fn node_id() -> Vec<Rule> {
+    vec![rule("self >= 0", "'node id ' + string(self) + ' is negative: ids are from 0'")]
+}
+
+/// On a port.
+pub(super) fn port() -> Vec<Rule> {
+    vec![rule("self >= 1 && self <= 65535", "'port ' + string(self) + ' is not from 1 to 65535'")]
+}
+
 /// On a host.
 pub(super) fn host() -> Vec<Rule> {
     vec![rule(
