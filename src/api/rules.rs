@@ -21,6 +21,11 @@ fn rule(rule: impl Into<String>, message: impl Into<String>) -> Rule {
     Rule::new(rule.into()).message(Message::Expression(message.into()))
 }
 
+/// A rule whose message needs no value: the API server names the field and shows what it holds.
+fn plain(rule: impl Into<String>, message: &str) -> Rule {
+    Rule::new(rule.into()).message(Message::Message(message.to_owned()))
+}
+
 /// On `spec`: one way only to say the target, and a cluster's id that stays. The latter stands here and not on the
 /// field, where removing the field would escape it.
 pub(super) fn spec() -> Vec<Rule> {
@@ -48,8 +53,7 @@ pub(super) fn soak() -> Vec<Rule> {
 pub(super) fn format() -> Vec<Rule> {
     let named = "(has(self.initialControllers) ? self.initialControllers.size() : 0)";
     let rule = |of: &str, needs: &str, message: &str| {
-        Rule::new(format!("self.quorum != '{of}' || {named} {needs}"))
-            .message(Message::Message(message.to_owned()))
+        plain(format!("self.quorum != '{of}' || {named} {needs}"), message)
     };
     vec![
         rule(
@@ -113,12 +117,12 @@ pub(super) fn variable() -> Vec<Rule> {
 
 /// On a node's id.
 pub(super) fn node_id() -> Vec<Rule> {
-    vec![rule("self >= 0", "'node id ' + string(self) + ' is negative: ids are from 0'")]
+    vec![plain("self >= 0", "a node id is from 0 up")]
 }
 
 /// On a port.
 pub(super) fn port() -> Vec<Rule> {
-    vec![rule("self >= 1 && self <= 65535", "'port ' + string(self) + ' is not from 1 to 65535'")]
+    vec![plain("self >= 1 && self <= 65535", "a port is from 1 to 65535")]
 }
 
 /// On a host.
