@@ -8,6 +8,7 @@ pub mod bootstrap;
 pub mod cli;
 pub mod controller;
 pub mod features;
+pub mod injection;
 pub mod kafka;
 pub mod storage;
 pub mod telemetry;

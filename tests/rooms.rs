@@ -44,6 +44,7 @@ const ROOMS: &[Room] = &[
         may_use: &["features", "storage", "api"],
         never: &["kube", "k8s_openapi", "kafka_protocol", "tokio", "futures", "rand"],
     },
+    Room { name: "injection", may_use: &["api"], never: &["kafka_protocol"] },
     Room { name: "telemetry", may_use: &[], never: &["kube", "k8s_openapi", "kafka_protocol"] },
     Room {
         name: "controller",

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 use kafka_features_operator::telemetry::{self, Telemetry};
-use kafka_features_operator::{api, controller};
+use kafka_features_operator::{api, controller, injection};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
@@ -29,6 +29,24 @@ enum Command {
     Run(Run),
     /// Print the definition of the KafkaFeatures resource.
     Crd,
+    /// Print the policy by which the API server adds the init containers to labelled pods.
+    Policy(Injected),
+}
+
+#[derive(Args, Debug)]
+struct Injected {
+    /// The operator's image, which the init containers run.
+    #[arg(long)]
+    image: String,
+    /// When the kubelet pulls it.
+    #[arg(long, default_value = "IfNotPresent", value_parser = ["Always", "IfNotPresent", "Never"])]
+    image_pull_policy: String,
+}
+
+impl Injected {
+    fn settings(self) -> injection::Settings {
+        injection::Settings { image: self.image, pull_policy: self.image_pull_policy }
+    }
 }
 
 #[derive(Args, Debug)]
@@ -83,6 +101,9 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let done = match arguments.command.unwrap_or(Command::Run(arguments.run)) {
         Command::Run(arguments) => run(arguments),
+        Command::Policy(injected) => {
+            injection::policy_yaml(&injected.settings()).map(|yaml| print!("{yaml}")).map_err(Into::into)
+        }
         Command::Crd => api::definition_yaml().map(|yaml| print!("{yaml}")).map_err(Into::into),
     };
     match done {
