@@ -16,6 +16,8 @@ use serde_json::{Value, json};
 
 use testbed::{Node, node};
 
+/// Held by the test whose node runs, so that none takes another's traces for its own.
+static ALONE: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 const RESTRICTED: &str = "restricted";
 const GRANT: &str = "example.org/grant";
 
@@ -39,7 +41,8 @@ fn pod(image: &str) -> Pod {
             "volumeMounts": [{ "name": "pod", "mountPath": "/pod" }, { "name": "data", "mountPath": "/data" }],
         })
     };
-    let grant = json!({ "path": "grant", "fieldRef": { "fieldPath": format!("metadata.annotations['{GRANT}']") } });
+    let grant =
+        json!({ "path": "grant", "fieldRef": { "fieldPath": format!("metadata.annotations['{GRANT}']") } });
     object(json!({
         "metadata": { "name": "one", "labels": { "app": "peers" } },
         "spec": {
@@ -95,7 +98,10 @@ async fn run_pod(node: &Node) -> PathBuf {
     Api::namespaced(client.clone(), RESTRICTED).create(&params, &claim).await.unwrap();
     let image = node.import_kafka("4.4.0");
     let pods = Api::<Pod>::namespaced(client, RESTRICTED);
-    eventually("the namespace has its ServiceAccount", async || pods.create(&params, &pod(&image)).await.ok()).await;
+    eventually("the namespace has its ServiceAccount", async || {
+        pods.create(&params, &pod(&image)).await.ok()
+    })
+    .await;
     folder
 }
 
@@ -129,6 +135,7 @@ fn traces(folder: &Path) -> Vec<String> {
 
 #[tokio::test]
 async fn pods_run_and_nothing_is_left_of_them() {
+    let _alone = ALONE.lock().await;
     let kernel = |setting: &str| std::fs::read_to_string(Path::new("/proc/sys").join(setting)).unwrap();
     let settings = ["vm/overcommit_memory", "kernel/panic", "kernel/panic_on_oops", "net/ipv4/ip_forward"];
     let before = settings.map(kernel);
@@ -174,7 +181,8 @@ async fn pods_run_and_nothing_is_left_of_them() {
     let images = node.ctr().args(["images", "list", "--quiet"]).output().unwrap();
     assert!(String::from_utf8(images.stdout).unwrap().contains("localhost/file:1"));
     assert!(node.audit().iter().any(|event| event["objectRef"]["resource"] == "pods"));
-    let inside = node.kubectl_ok(&["-n", RESTRICTED, "exec", "one", "-c", "writes", "--", "cat", "/pod/grant"]);
+    let inside =
+        node.kubectl_ok(&["-n", RESTRICTED, "exec", "one", "-c", "writes", "--", "cat", "/pod/grant"]);
     assert_eq!(inside, "go ahead");
     pods.delete("one", &DeleteParams::default()).await.unwrap();
     let begun = Instant::now();
@@ -210,6 +218,7 @@ fn nothing_outlives_a_killed_test() {
         std::thread::sleep(Duration::from_secs(600));
         return;
     }
+    let _alone = ALONE.blocking_lock();
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "--nocapture", "nothing_outlives_a_killed_test"]).env(HOLD, "1");
     let mut test = command.stdout(Stdio::piped()).spawn().unwrap();

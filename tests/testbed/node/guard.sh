@@ -14,7 +14,7 @@ host=10.201.0.1 node=10.201.0.2 pods=10.244.0.0/24
 cgroups() {
   local root
   if [ -e /sys/fs/cgroup/cgroup.controllers ]; then echo "/sys/fs/cgroup/$name"; return; fi
-  for root in /sys/fs/cgroup/*/; do [ ! -e "${root}tasks" ] || echo "$(realpath "$root")/$name"; done | sort -u
+  for root in /sys/fs/cgroup/*/; do [ ! -e "${root}cgroup.procs" ] || echo "$(realpath "$root")/$name"; done | sort -u
 }
 # the one that all the node's processes are in; pods make cgroups of their own below each
 daemons() {
@@ -37,7 +37,7 @@ kill_all() {
 }
 clean() {
   local folder group _
-  kill_all && wait 2>/dev/null # an ended process that nobody has waited for still keeps its cgroup
+  kill_all
   for group in $(cgroups); do
     for _ in $(seq 50); do
       [ -d "$group" ] || break
@@ -102,6 +102,7 @@ hold_mounts='
 setsid unshare --mount --propagation private bash -c "$hold_mounts" mounts "$(daemons)" "$folder" \
   </dev/null >"$folder/mounts.log" 2>&1 9>&- &
 holder=$!
+disown $holder # bash still waits for it, and says nothing of its end
 until [ -e "$folder/mounted" ]; do
   kill -0 $holder 2>/dev/null || { cat "$folder/mounts.log" >&2; exit 1; }
   sleep 0.02

@@ -50,8 +50,7 @@ impl Node {
         let (bin, part) = (parts::kubernetes(), parts::node());
         let guard = Guard::start();
         let folder = guard.folder().to_owned();
-        let mut node =
-            Self { bin, debian: part.join("debian"), folder, processes: Vec::new(), guard };
+        let mut node = Self { bin, debian: part.join("debian"), folder, processes: Vec::new(), guard };
         node.prepare();
         node.start_etcd();
         node.start_containerd();
