@@ -111,6 +111,9 @@ impl Node {
             "--use-service-account-credentials=true".to_owned(),
             "--allocate-node-cidrs=false".to_owned(),
             format!("--service-cluster-ip-range={SERVICE_RANGE}"),
+            // by default it starts for four seconds longer, which it waits at its own limit of requests
+            "--kube-api-qps=1000".to_owned(),
+            "--kube-api-burst=1000".to_owned(),
             "--bind-address=127.0.0.1".to_owned(),
             "--leader-elect=false".to_owned(),
         ];
