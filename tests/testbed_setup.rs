@@ -44,7 +44,11 @@ impl Machine {
             symlink(found.unwrap_or_else(|| panic!("no {tool}")), machine.bin().join(tool)).unwrap();
         }
         machine.install("java", "echo 'openjdk version \"17.0.15\" 2025-04-15' >&2");
-        for tool in ["cargo", "go", "javac", "mvn"] {
+        machine.install("id", "echo 0");
+        for tool in ["apt-get", "cargo", "dpkg", "find", "go", "ip", "javac", "jlink", "ldd", "mvn"] {
+            machine.install(tool, "");
+        }
+        for tool in ["nsenter", "tar", "unshare"] {
             machine.install(tool, "");
         }
         machine
@@ -109,6 +113,44 @@ fn each_missing_prerequisite_is_one_line_and_nothing_is_begun() {
             assert!(!machine.folder.path().join("cache").exists(), "{tool}");
         }
     }
+}
+
+#[test]
+fn what_a_node_needs_is_named_in_one_line_before_anything_is_begun() {
+    for (tool, remedy) in [
+        ("go", "install Go 1.26.0 or newer"),
+        ("apt-get", "install apt, on Debian or what derives from it"),
+        ("dpkg", "install dpkg, on Debian or what derives from it"),
+        ("ip", "install iproute2"),
+        ("nsenter", "install util-linux"),
+        ("unshare", "install util-linux"),
+        ("tar", "install GNU tar"),
+        ("find", "install findutils"),
+        ("jlink", "install a JDK, 17 to 23, with its jmods"),
+        ("ldd", "install libc-bin"),
+    ] {
+        for wanted in [&["all"][..], &["node"], &["image-kafka", "4.4.0"]] {
+            if wanted == ["node"] && ["jlink", "ldd"].contains(&tool) {
+                continue;
+            }
+            let machine = Machine::new();
+            machine.remove(tool);
+            let output = machine.run(wanted);
+            assert_eq!(output.status.code(), Some(1), "{tool}");
+            assert_eq!(said(&output), format!("setup: {tool} is missing: {remedy}\n"));
+            assert!(!machine.folder.path().join("cache").exists(), "{tool}");
+        }
+    }
+}
+
+#[test]
+fn a_node_asks_for_root() {
+    let machine = Machine::new();
+    machine.install("id", "echo 1000");
+    let output = machine.run(&["node"]);
+    assert_eq!(output.status.code(), Some(1));
+    let why = "a node makes network namespaces and cgroups, run this as root";
+    assert_eq!(said(&output), format!("setup: root is missing: {why}\n"));
 }
 
 #[test]

@@ -28,9 +28,19 @@ fn part(make: &[&str], path: &[&str]) -> PathBuf {
     folder
 }
 
-/// The folder with `etcd`, `kube-apiserver` and `kubectl`.
+/// The folder with `etcd`, `kube-apiserver`, `kubelet`, `kubectl` and so on.
 pub fn kubernetes() -> PathBuf {
     part(&["kubernetes"], &["path", "kubernetes"])
+}
+
+/// The folder with `debian/`, where Debian's programs are unpacked, and the images that every node has.
+pub fn node() -> PathBuf {
+    part(&["node"], &["path", "node"])
+}
+
+/// The folder with `kafka.tar`, the image of one Kafka version.
+pub fn image_kafka(version: &str) -> PathBuf {
+    part(&["image-kafka", version], &["path", "image-kafka", version])
 }
 
 /// The folder with the jars of one Kafka version.
