@@ -16,7 +16,7 @@ use crate::testbed::Node;
 
 const IMAGE: &str = "localhost/kafka-features-operator:test";
 /// How long anything here may take.
-const PATIENCE: Duration = Duration::from_secs(180);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// How the containers come to the pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -268,7 +268,7 @@ impl Stage {
             "-XX:+UseSerialGC",
             "-XX:TieredStopAtLevel=1",
             "-cp",
-            "/opt/kafka/lib/*",
+            "/opt/kafka/libs/*",
             class,
         ];
         let exec = ["-n", namespace, "exec", pod, "-c", "kafka", "--"];

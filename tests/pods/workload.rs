@@ -127,7 +127,7 @@ impl Workload {
             String::new()
         };
         let start = format!(
-            "exec java -Xms96m -Xmx256m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -cp '/opt/kafka/lib/*' kafka.Kafka \
+            "exec java -Xms96m -Xmx256m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -cp '/opt/kafka/libs/*' kafka.Kafka \
              /config/server.properties --override node.id=$((${{HOSTNAME##*-}}+{})) {advertised}",
             self.offset
         );
