@@ -6,11 +6,12 @@ mod testbed;
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::{Namespace, PersistentVolumeClaim, Pod, Service};
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
+use rustix::process::{Pid, Signal, kill_process};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -18,6 +19,8 @@ use testbed::{Node, node};
 
 /// Held by the test whose node runs, so that none takes another's traces for its own.
 static ALONE: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+/// Set for the process that is to be killed.
+const HOLD: &str = "TESTBED_HOLD";
 const RESTRICTED: &str = "restricted";
 const GRANT: &str = "example.org/grant";
 
@@ -198,32 +201,38 @@ async fn pods_run_and_nothing_is_left_of_them() {
     assert_eq!(settings.map(kernel), before);
 }
 
-/// A test that is killed while a pod runs leaves nothing either, though the pod is no child of its.
-#[test]
-fn nothing_outlives_a_killed_test() {
-    const HOLD: &str = "TESTBED_HOLD";
-    if std::env::var_os(HOLD).is_some() {
-        let runtime = tokio::runtime::Runtime::new().unwrap();
-        let node = runtime.block_on(async {
-            let node = Node::start().await;
-            run_pod(&node).await;
-            let pods = Api::<Pod>::namespaced(node.client().await, RESTRICTED);
-            eventually("the init container runs", async || {
-                pods.get("one").await.unwrap().status?.init_container_statuses?.pop()?.state?.running
-            })
-            .await;
-            node
-        });
-        println!("\nnode {}", node.folder().display());
-        std::thread::sleep(Duration::from_secs(600));
-        return;
-    }
-    let _alone = ALONE.blocking_lock();
+/// Starts this test binary anew, with a node on which a pod runs; returns it with the node's folder and its guard.
+fn hold() -> (Child, PathBuf, Pid) {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "--nocapture", "nothing_outlives_a_killed_test"]).env(HOLD, "1");
     let mut test = command.stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(test.stdout.take().unwrap()).lines().map_while(Result::ok);
-    let folder = lines.find_map(|line| line.strip_prefix("node ").map(PathBuf::from)).unwrap();
+    let line = lines.find_map(|line| line.strip_prefix("node ").map(str::to_owned)).unwrap();
+    let (folder, guard) = line.split_once(" guard ").unwrap();
+    (test, PathBuf::from(folder), Pid::from_raw(guard.parse().unwrap()).unwrap())
+}
+
+async fn be_held() {
+    let node = Node::start().await;
+    run_pod(&node).await;
+    let pods = Api::<Pod>::namespaced(node.client().await, RESTRICTED);
+    eventually("the init container runs", async || {
+        pods.get("one").await.unwrap().status?.init_container_statuses?.pop()?.state?.running
+    })
+    .await;
+    println!("\nnode {} guard {}", node.folder().display(), node.guard());
+    std::thread::sleep(Duration::from_secs(600));
+}
+
+/// A test that is killed while a pod runs leaves nothing either, though the pod is no child of its. If its guard is
+/// killed as well, the next node removes what is left.
+#[tokio::test]
+async fn nothing_outlives_a_killed_test() {
+    if std::env::var_os(HOLD).is_some() {
+        return be_held().await;
+    }
+    let _alone = ALONE.lock().await;
+    let (mut test, folder, _) = hold();
     assert!(!traces(&folder).is_empty());
     test.kill().unwrap();
     test.wait().unwrap();
@@ -233,4 +242,14 @@ fn nothing_outlives_a_killed_test() {
         std::thread::sleep(Duration::from_millis(100));
     }
     println!("nothing is left {:.1?} after the kill", begun.elapsed());
+
+    let (mut test, folder, guard) = hold();
+    kill_process(guard, Signal::KILL).unwrap();
+    test.kill().unwrap();
+    test.wait().unwrap();
+    assert!(!traces(&folder).is_empty());
+    let node = Node::start().await;
+    let next = node.folder().to_owned();
+    node.stop();
+    assert_eq!([traces(&folder), traces(&next)].concat(), Vec::<String>::new());
 }

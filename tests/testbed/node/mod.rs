@@ -202,6 +202,11 @@ impl Node {
         process.unwrap_or_else(|| panic!("no {daemon}")).tail(lines)
     }
 
+    /// The process that removes what the node leaves.
+    pub fn guard(&self) -> u32 {
+        self.guard.id()
+    }
+
     /// Where all of the node's files are.
     pub fn folder(&self) -> &Path {
         &self.folder
