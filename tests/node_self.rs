@@ -36,12 +36,17 @@ fn pod(image: &str) -> Pod {
     });
     let waits = "until [ -s /pod/grant ]; do sleep 0.1; done; cat /pod/grant >/dev/termination-log";
     let writes = "until nslookup -type=a peers.restricted.svc.cluster.local >/data/names; do sleep 0.2; done; \
-                  java -version 2>/data/java; cat /pod/grant >/data/made && mv /data/made /data/grant && sleep 600";
+                  java -version 2>/data/java; \
+                  dd if=/dev/zero of=/disk/zeros bs=64k count=32 2>/data/full; \
+                  cat /pod/grant >/data/made && mv /data/made /data/grant && sleep 600";
     let container = |name: &str, script: &str| {
         json!({
             "name": name, "image": image, "imagePullPolicy": "Never", "command": ["sh", "-c", script],
             "securityContext": security,
-            "volumeMounts": [{ "name": "pod", "mountPath": "/pod" }, { "name": "data", "mountPath": "/data" }],
+            "volumeMounts": [
+                { "name": "pod", "mountPath": "/pod" }, { "name": "data", "mountPath": "/data" },
+                { "name": "disk", "mountPath": "/disk" },
+            ],
         })
     };
     let grant =
@@ -59,6 +64,7 @@ fn pod(image: &str) -> Pod {
             "volumes": [
                 { "name": "pod", "downwardAPI": { "items": [grant] } },
                 { "name": "data", "persistentVolumeClaim": { "claimName": "data" } },
+                { "name": "disk", "persistentVolumeClaim": { "claimName": "disk" } },
             ],
         },
     }))
@@ -75,8 +81,9 @@ async fn eventually<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> 
     }
 }
 
-/// Makes the namespace, the headless Service, the volume and the pod, and returns the volume's folder.
-async fn run_pod(node: &Node) -> PathBuf {
+/// Makes the namespace, the headless Service, two volumes and the pod, and returns the volumes' folders; the second
+/// has one MiB.
+async fn run_pod(node: &Node) -> [PathBuf; 2] {
     let client = node.client().await;
     let params = PostParams::default();
     let label = json!({ "pod-security.kubernetes.io/enforce": RESTRICTED });
@@ -91,21 +98,24 @@ async fn run_pod(node: &Node) -> PathBuf {
     }));
     Api::namespaced(client.clone(), RESTRICTED).create(&params, &service).await.unwrap();
     let folder = node.pv("data", Some((RESTRICTED, "data"))).await;
-    let claim: PersistentVolumeClaim = object(json!({
-        "metadata": { "name": "data" },
-        "spec": {
-            "accessModes": ["ReadWriteOnce"], "storageClassName": "local",
-            "resources": { "requests": { "storage": "1Gi" } },
-        },
-    }));
-    Api::namespaced(client.clone(), RESTRICTED).create(&params, &claim).await.unwrap();
+    let disk = node.pv_of_size("disk", Some((RESTRICTED, "disk")), "1m").await;
+    for name in ["data", "disk"] {
+        let claim: PersistentVolumeClaim = object(json!({
+            "metadata": { "name": name },
+            "spec": {
+                "accessModes": ["ReadWriteOnce"], "storageClassName": "local",
+                "resources": { "requests": { "storage": "1Gi" } },
+            },
+        }));
+        Api::namespaced(client.clone(), RESTRICTED).create(&params, &claim).await.unwrap();
+    }
     let image = node.import_kafka("4.4.0");
     let pods = Api::<Pod>::namespaced(client, RESTRICTED);
     eventually("the namespace has its ServiceAccount", async || {
         pods.create(&params, &pod(&image)).await.ok()
     })
     .await;
-    folder
+    [folder, disk]
 }
 
 /// What of a node is on this machine.
@@ -147,7 +157,7 @@ async fn pods_run_and_nothing_is_left_of_them() {
     println!("the node is ready after {:.1?}", begun.elapsed());
 
     let begun = Instant::now();
-    let folder = run_pod(&node).await;
+    let [folder, disk] = run_pod(&node).await;
     let pods = Api::<Pod>::namespaced(node.client().await, RESTRICTED);
     let status = async || pods.get("one").await.unwrap().status.unwrap();
     eventually("the init container runs", async || {
@@ -176,6 +186,14 @@ async fn pods_run_and_nothing_is_left_of_them() {
     assert!(names.contains(&address), "{address} is not in {names}");
     let java = std::fs::read_to_string(folder.join("java")).unwrap();
     assert!(java.contains("version \"17"), "{java}");
+    let full = std::fs::read_to_string(folder.join("full")).unwrap();
+    assert!(full.contains("No space left on device"), "{full}");
+    assert_eq!(std::fs::metadata(disk.join("zeros")).unwrap().len(), 1 << 20);
+    node.set_read_only("disk", true);
+    let refused = std::fs::remove_file(disk.join("zeros")).unwrap_err();
+    assert_eq!(refused.kind(), std::io::ErrorKind::ReadOnlyFilesystem);
+    node.set_read_only("disk", false);
+    std::fs::remove_file(disk.join("zeros")).unwrap();
     println!("the pod has done its work after {:.1?}", begun.elapsed());
 
     let root = tempfile::tempdir().unwrap();

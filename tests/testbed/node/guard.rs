@@ -50,6 +50,11 @@ impl Guard {
         ]
     }
 
+    /// The file system as the node sees it.
+    pub(super) fn root(&self) -> PathBuf {
+        PathBuf::from(format!("/proc/{}/root", self.mounts))
+    }
+
     /// Ends all that still runs on the node, and removes it.
     pub(super) fn stop(&mut self) {
         drop(self.stdin.take());
