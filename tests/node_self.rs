@@ -6,11 +6,12 @@ mod testbed;
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::{Namespace, PersistentVolumeClaim, Pod, Service};
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
+use rustix::process::{Pid, Signal, kill_process};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -18,6 +19,8 @@ use testbed::{Node, node};
 
 /// Held by the test whose node runs, so that none takes another's traces for its own.
 static ALONE: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+/// Set for the process that is to be killed.
+const HOLD: &str = "TESTBED_HOLD";
 const RESTRICTED: &str = "restricted";
 const GRANT: &str = "example.org/grant";
 
@@ -33,12 +36,17 @@ fn pod(image: &str) -> Pod {
     });
     let waits = "until [ -s /pod/grant ]; do sleep 0.1; done; cat /pod/grant >/dev/termination-log";
     let writes = "until nslookup -type=a peers.restricted.svc.cluster.local >/data/names; do sleep 0.2; done; \
-                  java -version 2>/data/java; cat /pod/grant >/data/made && mv /data/made /data/grant && sleep 600";
+                  java -version 2>/data/java; \
+                  dd if=/dev/zero of=/disk/zeros bs=64k count=32 2>/data/full; \
+                  cat /pod/grant >/data/made && mv /data/made /data/grant && sleep 600";
     let container = |name: &str, script: &str| {
         json!({
             "name": name, "image": image, "imagePullPolicy": "Never", "command": ["sh", "-c", script],
             "securityContext": security,
-            "volumeMounts": [{ "name": "pod", "mountPath": "/pod" }, { "name": "data", "mountPath": "/data" }],
+            "volumeMounts": [
+                { "name": "pod", "mountPath": "/pod" }, { "name": "data", "mountPath": "/data" },
+                { "name": "disk", "mountPath": "/disk" },
+            ],
         })
     };
     let grant =
@@ -56,6 +64,7 @@ fn pod(image: &str) -> Pod {
             "volumes": [
                 { "name": "pod", "downwardAPI": { "items": [grant] } },
                 { "name": "data", "persistentVolumeClaim": { "claimName": "data" } },
+                { "name": "disk", "persistentVolumeClaim": { "claimName": "disk" } },
             ],
         },
     }))
@@ -72,8 +81,9 @@ async fn eventually<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> 
     }
 }
 
-/// Makes the namespace, the headless Service, the volume and the pod, and returns the volume's folder.
-async fn run_pod(node: &Node) -> PathBuf {
+/// Makes the namespace, the headless Service, two volumes and the pod, and returns the volumes' folders; the second
+/// has one MiB.
+async fn run_pod(node: &Node) -> [PathBuf; 2] {
     let client = node.client().await;
     let params = PostParams::default();
     let label = json!({ "pod-security.kubernetes.io/enforce": RESTRICTED });
@@ -88,21 +98,24 @@ async fn run_pod(node: &Node) -> PathBuf {
     }));
     Api::namespaced(client.clone(), RESTRICTED).create(&params, &service).await.unwrap();
     let folder = node.pv("data", Some((RESTRICTED, "data"))).await;
-    let claim: PersistentVolumeClaim = object(json!({
-        "metadata": { "name": "data" },
-        "spec": {
-            "accessModes": ["ReadWriteOnce"], "storageClassName": "local",
-            "resources": { "requests": { "storage": "1Gi" } },
-        },
-    }));
-    Api::namespaced(client.clone(), RESTRICTED).create(&params, &claim).await.unwrap();
+    let disk = node.pv_of_size("disk", Some((RESTRICTED, "disk")), "1m").await;
+    for name in ["data", "disk"] {
+        let claim: PersistentVolumeClaim = object(json!({
+            "metadata": { "name": name },
+            "spec": {
+                "accessModes": ["ReadWriteOnce"], "storageClassName": "local",
+                "resources": { "requests": { "storage": "1Gi" } },
+            },
+        }));
+        Api::namespaced(client.clone(), RESTRICTED).create(&params, &claim).await.unwrap();
+    }
     let image = node.import_kafka("4.4.0");
     let pods = Api::<Pod>::namespaced(client, RESTRICTED);
     eventually("the namespace has its ServiceAccount", async || {
         pods.create(&params, &pod(&image)).await.ok()
     })
     .await;
-    folder
+    [folder, disk]
 }
 
 /// What of a node is on this machine.
@@ -144,7 +157,7 @@ async fn pods_run_and_nothing_is_left_of_them() {
     println!("the node is ready after {:.1?}", begun.elapsed());
 
     let begun = Instant::now();
-    let folder = run_pod(&node).await;
+    let [folder, disk] = run_pod(&node).await;
     let pods = Api::<Pod>::namespaced(node.client().await, RESTRICTED);
     let status = async || pods.get("one").await.unwrap().status.unwrap();
     eventually("the init container runs", async || {
@@ -173,6 +186,14 @@ async fn pods_run_and_nothing_is_left_of_them() {
     assert!(names.contains(&address), "{address} is not in {names}");
     let java = std::fs::read_to_string(folder.join("java")).unwrap();
     assert!(java.contains("version \"17"), "{java}");
+    let full = std::fs::read_to_string(folder.join("full")).unwrap();
+    assert!(full.contains("No space left on device"), "{full}");
+    assert_eq!(std::fs::metadata(disk.join("zeros")).unwrap().len(), 1 << 20);
+    node.set_read_only("disk", true);
+    let refused = std::fs::remove_file(disk.join("zeros")).unwrap_err();
+    assert_eq!(refused.kind(), std::io::ErrorKind::ReadOnlyFilesystem);
+    node.set_read_only("disk", false);
+    std::fs::remove_file(disk.join("zeros")).unwrap();
     println!("the pod has done its work after {:.1?}", begun.elapsed());
 
     let root = tempfile::tempdir().unwrap();
@@ -198,32 +219,38 @@ async fn pods_run_and_nothing_is_left_of_them() {
     assert_eq!(settings.map(kernel), before);
 }
 
-/// A test that is killed while a pod runs leaves nothing either, though the pod is no child of its.
-#[test]
-fn nothing_outlives_a_killed_test() {
-    const HOLD: &str = "TESTBED_HOLD";
-    if std::env::var_os(HOLD).is_some() {
-        let runtime = tokio::runtime::Runtime::new().unwrap();
-        let node = runtime.block_on(async {
-            let node = Node::start().await;
-            run_pod(&node).await;
-            let pods = Api::<Pod>::namespaced(node.client().await, RESTRICTED);
-            eventually("the init container runs", async || {
-                pods.get("one").await.unwrap().status?.init_container_statuses?.pop()?.state?.running
-            })
-            .await;
-            node
-        });
-        println!("\nnode {}", node.folder().display());
-        std::thread::sleep(Duration::from_secs(600));
-        return;
-    }
-    let _alone = ALONE.blocking_lock();
+/// Starts this test binary anew, with a node on which a pod runs; returns it with the node's folder and its guard.
+fn hold() -> (Child, PathBuf, Pid) {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "--nocapture", "nothing_outlives_a_killed_test"]).env(HOLD, "1");
     let mut test = command.stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(test.stdout.take().unwrap()).lines().map_while(Result::ok);
-    let folder = lines.find_map(|line| line.strip_prefix("node ").map(PathBuf::from)).unwrap();
+    let line = lines.find_map(|line| line.strip_prefix("node ").map(str::to_owned)).unwrap();
+    let (folder, guard) = line.split_once(" guard ").unwrap();
+    (test, PathBuf::from(folder), Pid::from_raw(guard.parse().unwrap()).unwrap())
+}
+
+async fn be_held() {
+    let node = Node::start().await;
+    run_pod(&node).await;
+    let pods = Api::<Pod>::namespaced(node.client().await, RESTRICTED);
+    eventually("the init container runs", async || {
+        pods.get("one").await.unwrap().status?.init_container_statuses?.pop()?.state?.running
+    })
+    .await;
+    println!("\nnode {} guard {}", node.folder().display(), node.guard());
+    std::thread::sleep(Duration::from_secs(600));
+}
+
+/// A test that is killed while a pod runs leaves nothing either, though the pod is no child of its. If its guard is
+/// killed as well, the next node removes what is left.
+#[tokio::test]
+async fn nothing_outlives_a_killed_test() {
+    if std::env::var_os(HOLD).is_some() {
+        return be_held().await;
+    }
+    let _alone = ALONE.lock().await;
+    let (mut test, folder, _) = hold();
     assert!(!traces(&folder).is_empty());
     test.kill().unwrap();
     test.wait().unwrap();
@@ -233,4 +260,14 @@ fn nothing_outlives_a_killed_test() {
         std::thread::sleep(Duration::from_millis(100));
     }
     println!("nothing is left {:.1?} after the kill", begun.elapsed());
+
+    let (mut test, folder, guard) = hold();
+    kill_process(guard, Signal::KILL).unwrap();
+    test.kill().unwrap();
+    test.wait().unwrap();
+    assert!(!traces(&folder).is_empty());
+    let node = Node::start().await;
+    let next = node.folder().to_owned();
+    node.stop();
+    assert_eq!([traces(&folder), traces(&next)].concat(), Vec::<String>::new());
 }

@@ -200,3 +200,31 @@ fn a_version_without_a_manifest_is_refused() {
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(said(&output), "setup: there is no manifest for Kafka 9.9.9 in tests/testbed/kafka/\n");
 }
+
+#[test]
+fn the_same_folders_make_the_same_image_and_any_string_survives() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("root");
+    std::fs::create_dir(&root).unwrap();
+    std::fs::write(root.join("file"), "text").unwrap();
+    let make = |name: &str| {
+        let out = folder.path().join(name);
+        let mut command = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/testbed/image.sh"));
+        command.arg(&out).args(["localhost/name:1", "--user", "1000", "--layer"]).arg(&root);
+        command.args(["--env", r#"NAME=a "b" \c"#, "--", "sh", "-c", r#"echo "\n""#]);
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{}", said(&output));
+        std::fs::read(out).unwrap()
+    };
+    let image = make("one.tar");
+    assert_eq!(image, make("two.tar"));
+    let text = String::from_utf8_lossy(&image);
+    let config =
+        text.lines().find_map(|line| line.find(r#"{"created""#).map(|start| &line[start..])).unwrap();
+    let mut config = serde_json::Deserializer::from_str(config).into_iter::<serde_json::Value>();
+    let config = config.next().unwrap().unwrap();
+    assert_eq!(config["config"]["Cmd"], serde_json::json!(["sh", "-c", r#"echo "\n""#]));
+    assert_eq!(config["config"]["Env"][1], r#"NAME=a "b" \c"#);
+    assert_eq!(config["config"]["User"], "1000");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 3);
+}

@@ -12,7 +12,7 @@ use super::NETWORK_NAMESPACE;
 pub(super) struct Guard {
     child: Child,
     stdin: Option<ChildStdin>,
-    pub(super) folder: PathBuf,
+    folder: PathBuf,
     /// The process that keeps the node's mounts.
     mounts: String,
     /// The cgroup of the node's daemons.
@@ -50,10 +50,19 @@ impl Guard {
         ]
     }
 
+    /// The file system as the node sees it.
+    pub(super) fn root(&self) -> PathBuf {
+        PathBuf::from(format!("/proc/{}/root", self.mounts))
+    }
+
     /// Ends all that still runs on the node, and removes it.
     pub(super) fn stop(&mut self) {
         drop(self.stdin.take());
         let _ = self.child.wait();
+    }
+
+    pub(super) fn id(&self) -> u32 {
+        self.child.id()
     }
 
     pub(super) fn folder(&self) -> &Path {

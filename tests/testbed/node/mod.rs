@@ -7,14 +7,15 @@ mod guard;
 mod images;
 mod keys;
 mod settings;
+mod volumes;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use k8s_openapi::api::core::v1::{Node as Worker, PersistentVolume};
-use kube::api::{Api, PostParams};
-use serde_json::{Value, json};
+use k8s_openapi::api::core::v1::Node as Worker;
+use kube::api::Api;
+use serde_json::Value;
 
 use super::parts;
 use super::process::Process;
@@ -158,38 +159,6 @@ impl Node {
         command
     }
 
-    /// Makes a PersistentVolume of the storage class `local`, and returns its folder on the node, which a test may look
-    /// into, wipe or forbid to write to. `claim` is the namespace and name of the claim that it's kept for.
-    pub async fn pv(&self, name: &str, claim: Option<(&str, &str)>) -> PathBuf {
-        let folder = self.folder.join("volumes").join(name);
-        std::fs::create_dir_all(&folder).expect("a folder");
-        set_mode(&folder, 0o777);
-        let mut volume = json!({
-            "apiVersion": "v1",
-            "kind": "PersistentVolume",
-            "metadata": { "name": name },
-            "spec": {
-                "capacity": { "storage": "1Gi" },
-                "accessModes": ["ReadWriteOnce"],
-                "persistentVolumeReclaimPolicy": "Retain",
-                "storageClassName": "local",
-                "local": { "path": folder },
-                "nodeAffinity": { "required": { "nodeSelectorTerms": [{ "matchExpressions": [
-                    { "key": "kubernetes.io/hostname", "operator": "In", "values": [NAME] }
-                ] }] } },
-            },
-        });
-        if let Some((namespace, name)) = claim {
-            volume["spec"]["claimRef"] = json!({
-                "apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": namespace, "name": name,
-            });
-        }
-        let volume: PersistentVolume = serde_json::from_value(volume).expect("a volume");
-        let volumes = Api::<PersistentVolume>::all(self.client().await);
-        volumes.create(&PostParams::default(), &volume).await.expect("the volume is made");
-        folder
-    }
-
     /// Every request so far, a JSON event each.
     pub fn audit(&self) -> Vec<Value> {
         let text = std::fs::read_to_string(self.folder.join("audit.log")).unwrap_or_default();
@@ -200,6 +169,11 @@ impl Node {
     pub fn log(&self, daemon: &str, lines: usize) -> String {
         let process = self.processes.iter().find(|process| process.name == daemon);
         process.unwrap_or_else(|| panic!("no {daemon}")).tail(lines)
+    }
+
+    /// The process that removes what the node leaves.
+    pub fn guard(&self) -> u32 {
+        self.guard.id()
     }
 
     /// Where all of the node's files are.
