@@ -12,57 +12,216 @@ mod workload;
 use std::time::Instant;
 
 use serde_json::json;
-use stage::Stage;
+use stage::{Stage, Status, meta, wipe};
 use workload::{Workload, resource};
 
-/// Controllers that a dynamic quorum begins with, and brokers, as StatefulSets; the resource is there first.
+fn all_formatted(pods: usize) -> impl Fn(&Status) -> bool {
+    move |status| {
+        let all = status.pods();
+        all.len() == pods && all.iter().all(|(_, state, _)| state == "Formatted")
+    }
+}
+
+/// Controllers that a dynamic quorum begins with, and brokers, as StatefulSets; the resource is there first. Then what
+/// happens to such a cluster over the years.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_dynamic_quorum_is_formatted_and_comes_up_at_the_declared_levels() {
+async fn a_dynamic_quorum_is_formatted_and_lives_on() {
     let stage = Stage::set(&["4.4.0"]).await;
     let namespace = "dynamic";
     stage.namespace(namespace);
     let mut controllers = Workload::new(namespace, "ctl", "controller", 0, "");
     controllers.quorum = controllers.bootstrap_servers(3);
     let brokers = Workload::new(namespace, "brk", "broker", 100, &controllers.quorum);
+    controllers.annotations.push(("kafkafeatures.dev/scram-secret".into(), "users".into()));
     let spec = json!({
         "releaseVersion": "4.3",
         "allowOneWay": ["kraft.version"],
         "format": { "quorum": "InitialControllers", "initialControllers": controllers.initial_controllers(3) },
     });
-    stage.apply(&[resource(namespace, &[brokers.address(0)], &spec)]);
-    controllers.volumes(&stage, 0..3).await;
-    brokers.volumes(&stage, 0..3).await;
+    let declared = resource(namespace, &[brokers.address(0)], &spec);
+    let users = json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "users", "namespace": namespace },
+        "stringData": {
+            "alice": "SCRAM-SHA-256=[name=alice,password=alice-secret]\nSCRAM-SHA-512=[name=alice,password=alice-secret]",
+            "bob": "SCRAM-SHA-512=[name=bob,password=bob-secret]",
+        },
+    });
+    stage.apply(&[declared.clone(), users]);
+    let folders = controllers.volumes(&stage, 0..4).await;
+    let broker_folders = brokers.volumes(&stage, 0..5).await;
     let begun = Instant::now();
     stage.apply(&[controllers.objects(&stage), brokers.objects(&stage)].concat());
-    let formatted = |status: &stage::Status| {
-        let pods = status.pods();
-        pods.len() == 6 && pods.iter().all(|(_, state, _)| state == "Formatted")
-    };
-    stage.until_status(namespace, "all pods are formatted", formatted).await;
+    stage.until_status(namespace, "all pods are formatted", all_formatted(6)).await;
     println!("formatted {:.1?} after the workload was applied", begun.elapsed());
-    let status = stage.until_status(namespace, "the cluster is as declared", stage::Status::reached).await;
+    let status = stage.until_status(namespace, "the cluster is as declared", Status::reached).await;
     println!("as declared {:.1?} after the workload was applied", begun.elapsed());
     assert_eq!(status.0["bootstrapped"], true);
     let parts: Vec<String> = status.pods().into_iter().map(|(_, _, part)| part).collect();
     assert_eq!(parts, ["Broker", "Broker", "Broker", "Voter", "Voter", "Voter"]);
-    assert_eq!(stage.ready(namespace).len(), 6);
-    let features = stage.tool(
-        namespace,
-        "brk-0",
-        "org.apache.kafka.tools.FeatureCommand",
-        &["--bootstrap-server", "localhost:9092", "describe"],
-    );
-    let level = |feature: &str| {
-        let line = features.lines().find(|line| line.contains(feature)).unwrap_or_default();
-        line.split("FinalizedVersionLevel:")
-            .nth(1)
-            .unwrap_or_default()
-            .split_whitespace()
-            .next()
-            .map(str::to_owned)
-    };
-    assert_eq!(level("metadata.version").as_deref(), Some("4.3-IV0"), "{features}");
-    assert_eq!(level("kraft.version").as_deref(), Some("1"));
-    assert_eq!(level("share.version").as_deref(), Some("1"));
     assert_eq!(status.0["history"], serde_json::Value::Null, "nothing had to be moved");
+    stage.until_ready(namespace, &["brk-0", "brk-1", "brk-2", "ctl-0", "ctl-1", "ctl-2"]).await;
+    assert_eq!(stage.finalized(namespace, "brk-0", "metadata.version").as_deref(), Some("4.3-IV0"));
+    assert_eq!(stage.finalized(namespace, "brk-0", "kraft.version").as_deref(), Some("1"));
+    assert_eq!(stage.finalized(namespace, "brk-0", "share.version").as_deref(), Some("1"));
+    let args = ["--bootstrap-server", "localhost:9092", "--describe", "--entity-type", "users"];
+    let users = stage.tool(namespace, "brk-0", "org.apache.kafka.tools.ConfigCommand", &args);
+    let users = if users.contains("alice") {
+        users
+    } else {
+        stage.tool(namespace, "brk-0", "kafka.admin.ConfigCommand", &args)
+    };
+    for user in ["alice", "bob", "SCRAM-SHA-256", "SCRAM-SHA-512"] {
+        assert!(users.contains(user), "{user}: {users}");
+    }
+
+    // restarts need nobody: the operator is down, and for one of them the resource is gone
+    stage.operator(0).await;
+    let (broker, controller) = (meta(&broker_folders[0]), meta(&folders[1]));
+    stage.replace_pod(namespace, "brk-0").await;
+    stage.node.kubectl_ok(&["-n", namespace, "delete", "kafkafeatures", "kafka"]);
+    stage.replace_pod(namespace, "ctl-1").await;
+    stage.until_ready(namespace, &["brk-0", "ctl-1"]).await;
+    assert_eq!((meta(&broker_folders[0]), meta(&folders[1])), (broker, controller), "untouched");
+    // one that has to be formatted waits; a pod without the label starts as ever
+    stage.scale(namespace, "brk", 4).await;
+    stage.until_waiting(namespace, "brk-3").await;
+    let plain = json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "plain", "namespace": "default" },
+        "spec": { "containers": [{
+            "name": "c", "image": "localhost/kafka:4.4.0", "imagePullPolicy": "Never", "command": ["sleep", "600"],
+        }], "terminationGracePeriodSeconds": 1 },
+    });
+    stage.apply(&[plain]);
+    stage.until_ready("default", &["plain"]).await;
+    assert!(std::fs::read_dir(&broker_folders[3]).unwrap().next().is_none(), "nothing was written");
+
+    // the resource is made again: the same cluster
+    stage.operator(2).await;
+    stage.apply(&[declared]);
+    let again = stage.until_status(namespace, "the cluster is as declared again", Status::reached).await;
+    assert_eq!(again.0["clusterId"], status.0["clusterId"]);
+    stage.until_ready(namespace, &["brk-3"]).await;
+    stage.scale(namespace, "brk", 5).await;
+    stage.until_ready(namespace, &["brk-4"]).await;
+
+    // a fourth controller joins without a vote
+    stage.scale(namespace, "ctl", 4).await;
+    stage.until_ready(namespace, &["ctl-3"]).await;
+    assert_eq!(stage.until_pod(namespace, "ctl-3", "Formatted").await["part"], "Observer");
+    let place = |id: i32| -> Vec<(String, String)> {
+        let members = stage.quorum(namespace, "brk-0");
+        members.into_iter().filter(|member| member.0 == id).map(|member| (member.1, member.2)).collect()
+    };
+    assert_eq!(place(3).iter().map(|place| place.1.as_str()).collect::<Vec<_>>(), ["Observer"]);
+
+    // a controller's volume is lost: it comes back as another replica, without a vote
+    let before = place(2);
+    assert!(["Follower", "Leader"].contains(&before[0].1.as_str()), "{before:?}");
+    stage.scale(namespace, "ctl", 2).await;
+    wipe(&folders[2]);
+    stage.scale(namespace, "ctl", 4).await;
+    let pod = stage.until_pod(namespace, "ctl-2", "Formatted").await;
+    assert_eq!(pod["part"], "Observer");
+    stage.until_ready(namespace, &["ctl-2", "ctl-3"]).await;
+    let after = stage
+        .until(namespace, "controller 2 observes", || {
+            Some(place(2)).filter(|places| places.iter().any(|place| place.1 == "Observer"))
+        })
+        .await;
+    assert!(
+        after.iter().any(|place| place.0 != before[0].0 && place.1 == "Observer"),
+        "{before:?} {after:?}"
+    );
+}
+
+/// A static quorum; the workload is there first. Its voters come back only where they can do no harm.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_static_quorum_is_formatted_and_its_lost_voters_wait() {
+    let stage = Stage::set(&["4.4.0"]).await;
+    let namespace = "static";
+    stage.namespace(namespace);
+    let mut nodes = Workload::new(namespace, "mix", "broker,controller", 0, "");
+    nodes.quorum = nodes.static_voters(3);
+    let folders = nodes.volumes(&stage, 0..3).await;
+    let begun = Instant::now();
+    stage.apply(&nodes.objects(&stage));
+    for pod in ["mix-0", "mix-1", "mix-2"] {
+        stage.until_waiting(namespace, pod).await;
+    }
+    let servers: Vec<String> = (0..3).map(|ordinal| nodes.address(ordinal)).collect();
+    let declared = |spec: serde_json::Value| resource(namespace, &servers, &spec);
+    let format = json!({ "quorum": "Static" });
+    stage.apply(&[declared(json!({ "releaseVersion": "4.4", "format": format }))]);
+    stage.until_status(namespace, "all pods are formatted", all_formatted(3)).await;
+    println!("formatted {:.1?} after the workload was applied", begun.elapsed());
+
+    // right after the first format the operator goes, and a volume is lost: nobody votes twice
+    stage.operator(0).await;
+    stage.scale(namespace, "mix", 2).await;
+    wipe(&folders[2]);
+    stage.scale(namespace, "mix", 3).await;
+    stage.until_waiting(namespace, "mix-2").await;
+    stage.until_ready(namespace, &["mix-0", "mix-1"]).await;
+    assert!(std::fs::read_dir(&folders[2]).unwrap().next().is_none(), "nothing was written");
+    stage.operator(2).await;
+    let pod = stage.until_pod(namespace, "mix-2", "Formatted").await;
+    assert_eq!(pod["part"], "ReturningVoter", "the others were seen to be a healthy majority");
+    stage.until_ready(namespace, &["mix-2"]).await;
+    let status = stage.until_status(namespace, "the cluster is as declared", Status::reached).await;
+    assert_eq!(stage.finalized(namespace, "mix-0", "metadata.version").as_deref(), Some("4.4-IV2"));
+
+    // most of the voters are lost: nothing is formatted, and a person is asked
+    stage.scale(namespace, "mix", 0).await;
+    let kept = meta(&folders[0]);
+    wipe(&folders[1]);
+    wipe(&folders[2]);
+    stage.scale(namespace, "mix", 3).await;
+    let stalled = stage
+        .until_status(namespace, "it is stalled", |status| status.is("FormatFailed", "VotersLost"))
+        .await;
+    let message = stalled.condition("Stalled")["message"].as_str().unwrap();
+    for word in ["2 of the 3", "backup", "kafka-kafka-identity"] {
+        assert!(message.contains(word), "{message}");
+    }
+    assert_eq!(stalled.condition("Stalled")["status"], "True");
+    assert_eq!(stalled.0["clusterId"], status.0["clusterId"]);
+    for folder in &folders[1..] {
+        assert!(std::fs::read_dir(folder).unwrap().next().is_none(), "nothing was written");
+    }
+    assert_eq!(meta(&folders[0]), kept);
+}
+
+/// A quorum that began static and has become dynamic, with the voters still in its files.
+#[tokio::test(flavor = "multi_thread")]
+async fn after_kraft_version_has_moved_a_lost_controller_observes() {
+    let stage = Stage::set(&["4.4.0"]).await;
+    let namespace = "moved";
+    stage.namespace(namespace);
+    let mut nodes = Workload::new(namespace, "mix", "broker,controller", 0, "");
+    nodes.quorum = nodes.static_voters(3);
+    let folders = nodes.volumes(&stage, 0..3).await;
+    let servers: Vec<String> = (0..3).map(|ordinal| nodes.address(ordinal)).collect();
+    let spec = json!({ "features": { "kraft.version": 1 }, "format": { "quorum": "Static" } });
+    stage.apply(&[resource(namespace, &servers, &spec)]);
+    stage.apply(&nodes.objects(&stage));
+    stage
+        .until_status(namespace, "kraft.version has moved", |status| {
+            status.reached() && !status.0["history"].is_null()
+        })
+        .await;
+    stage.until_ready(namespace, &["mix-0", "mix-1", "mix-2"]).await;
+    stage.scale(namespace, "mix", 2).await;
+    wipe(&folders[2]);
+    stage.scale(namespace, "mix", 3).await;
+    assert_eq!(stage.until_pod(namespace, "mix-2", "Formatted").await["part"], "Observer");
+    stage.until_ready(namespace, &["mix-2"]).await;
+    let places = stage
+        .until(namespace, "controller 2 observes", || {
+            let members = stage.quorum(namespace, "mix-0");
+            let places: Vec<String> =
+                members.into_iter().filter(|member| member.0 == 2).map(|member| member.2).collect();
+            places.contains(&"Observer".to_owned()).then_some(places)
+        })
+        .await;
+    assert!(!places.contains(&"Leader".to_owned()), "{places:?}");
 }

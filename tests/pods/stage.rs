@@ -260,6 +260,89 @@ impl Stage {
         .await;
     }
 
+    /// Scales a StatefulSet; waits until the pods that shall go are gone.
+    pub async fn scale(&self, namespace: &str, name: &str, replicas: u32) {
+        self.node.kubectl_ok(&[
+            "-n",
+            namespace,
+            "scale",
+            "statefulset",
+            name,
+            &format!("--replicas={replicas}"),
+        ]);
+        self.until(namespace, &format!("{name} has no more than {replicas} pods"), || {
+            let pods = self.get(namespace, "pods");
+            let names =
+                pods["items"].as_array().into_iter().flatten().filter_map(|p| p["metadata"]["name"].as_str());
+            let ordinals =
+                names.filter_map(|pod| pod.strip_prefix(name)?.strip_prefix('-')?.parse::<u32>().ok());
+            ordinals.into_iter().all(|ordinal| ordinal < replicas).then_some(())
+        })
+        .await;
+    }
+
+    /// Deletes a pod and waits until another one of its name is there.
+    pub async fn replace_pod(&self, namespace: &str, name: &str) {
+        let uid = self.uid(namespace, name);
+        self.node.kubectl_ok(&["-n", namespace, "delete", "pod", name, "--wait=false"]);
+        self.until(namespace, &format!("{name} was replaced"), || {
+            let now = self.uid(namespace, name);
+            (!now.is_null() && now != uid).then_some(())
+        })
+        .await;
+    }
+
+    fn uid(&self, namespace: &str, pod: &str) -> Value {
+        self.get(namespace, &format!("pod/{pod}"))["metadata"]["uid"].clone()
+    }
+
+    /// Waits until all of these pods are ready.
+    pub async fn until_ready(&self, namespace: &str, pods: &[&str]) {
+        self.until(namespace, &format!("{} are ready", pods.join(", ")), || {
+            let ready = self.ready(namespace);
+            pods.iter().all(|pod| ready.iter().any(|name| name == pod)).then_some(())
+        })
+        .await;
+    }
+
+    /// Waits until a pod stands as wanted in status, and says more about it.
+    pub async fn until_pod(&self, namespace: &str, pod: &str, state: &str) -> Value {
+        let status = self
+            .until_status(namespace, &format!("{pod} is {state}"), |status| status.pod(pod)["state"] == state)
+            .await;
+        status.pod(pod).clone()
+    }
+
+    /// Waits until a pod's second init container runs, which is where it waits.
+    pub async fn until_waiting(&self, namespace: &str, pod: &str) {
+        self.until(namespace, &format!("{pod} waits"), || {
+            let pod = self.get(namespace, &format!("pod/{pod}"));
+            let inits = pod["status"]["initContainerStatuses"].as_array();
+            let waits = |c: &&Value| c["name"] == "kafka-features-format" && !c["state"]["running"].is_null();
+            inits.into_iter().flatten().find(waits).map(|_| ())
+        })
+        .await;
+    }
+
+    /// The finalized level of a feature, as Kafka's own tool reads it.
+    pub fn finalized(&self, namespace: &str, pod: &str, feature: &str) -> Option<String> {
+        let args = ["--bootstrap-server", "localhost:9092", "describe"];
+        let features = self.tool(namespace, pod, "org.apache.kafka.tools.FeatureCommand", &args);
+        let line = features.lines().find(|line| line.contains(feature))?;
+        line.split("FinalizedVersionLevel:").nth(1)?.split_whitespace().next().map(str::to_owned)
+    }
+
+    /// The members of the quorum as Kafka's own tool lists them: id, directory id, and Leader, Follower or Observer.
+    pub fn quorum(&self, namespace: &str, pod: &str) -> Vec<(i32, String, String)> {
+        let args = ["--bootstrap-server", "localhost:9092", "describe", "--replication"];
+        let text = self.tool(namespace, pod, "org.apache.kafka.tools.MetadataQuorumCommand", &args);
+        let row = |line: &str| {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            Some((words.first()?.parse().ok()?, (*words.get(1)?).to_owned(), (*words.last()?).to_owned()))
+        };
+        text.lines().filter_map(row).collect()
+    }
+
     /// Runs Kafka's own tool in a pod.
     pub fn tool(&self, namespace: &str, pod: &str, class: &str, args: &[&str]) -> String {
         let java = [
@@ -274,6 +357,25 @@ impl Stage {
         let exec = ["-n", namespace, "exec", pod, "-c", "kafka", "--"];
         self.kubectl_with(&[&exec[..], &java, args].concat(), "").1
     }
+}
+
+/// Removes everything in a folder.
+pub fn wipe(folder: &Path) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            std::fs::remove_dir_all(path).unwrap()
+        } else {
+            std::fs::remove_file(path).unwrap()
+        }
+    }
+}
+
+/// What a directory's `meta.properties` says, and which file that is.
+pub fn meta(folder: &Path) -> (String, std::time::SystemTime) {
+    let path = folder.join("kraft/meta.properties");
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    (text, std::fs::metadata(path).unwrap().modified().unwrap())
 }
 
 /// The status of a resource.
