@@ -153,7 +153,7 @@ async fn pods_run_and_nothing_is_left_of_them() {
     let settings = ["vm/overcommit_memory", "kernel/panic", "kernel/panic_on_oops", "net/ipv4/ip_forward"];
     let before = settings.map(kernel);
     let begun = Instant::now();
-    let node = Node::start().await;
+    let mut node = Node::start().await;
     println!("the node is ready after {:.1?}", begun.elapsed());
 
     let begun = Instant::now();
@@ -209,6 +209,11 @@ async fn pods_run_and_nothing_is_left_of_them() {
     let begun = Instant::now();
     eventually("the pod is gone", async || pods.get_opt("one").await.unwrap().is_none().then_some(())).await;
     println!("the pod is gone after {:.1?}", begun.elapsed());
+
+    node.daemon_named("kube-apiserver").kill();
+    assert!(pods.get_opt("one").await.is_err());
+    node.start_again("kube-apiserver").await;
+    assert!(pods.get_opt("one").await.unwrap().is_none());
 
     let folder = node.folder().to_owned();
     assert!(!traces(&folder).is_empty());
