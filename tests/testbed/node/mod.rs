@@ -32,6 +32,9 @@ pub const CGROUP: &str = "kafka-features-node";
 /// The host's end of the node's network.
 pub const LINK: &str = "kf-node";
 
+/// Holds the folder of the node that runs on this machine.
+pub const CURRENT: &str = "/run/kafka-features-node/folder";
+
 /// How long one step of the start may take.
 const STEP: Duration = Duration::from_secs(90);
 
