@@ -118,21 +118,30 @@ async fn run_pod(node: &Node) -> [PathBuf; 2] {
     [folder, disk]
 }
 
-/// What of a node is on this machine.
-fn traces(folder: &Path) -> Vec<String> {
+fn named_traces() -> Vec<String> {
     let mut found = Vec::new();
     let mut note = |path: PathBuf| {
         if path.exists() {
             found.push(path.display().to_string());
         }
     };
-    note(folder.to_owned());
     note(Path::new("/run/netns").join(node::NETWORK_NAMESPACE));
     note(Path::new("/sys/class/net").join(node::LINK));
     note(Path::new("/sys/fs/cgroup").join(node::CGROUP));
     for hierarchy in std::fs::read_dir("/sys/fs/cgroup").unwrap() {
         note(hierarchy.unwrap().path().join(node::CGROUP));
     }
+    found
+}
+
+/// What of a node is on this machine; the names that all nodes have don't count while they are another test's.
+fn traces(folder: &Path) -> Vec<String> {
+    let mut found = named_traces();
+    let current = std::fs::read_to_string(node::CURRENT).unwrap_or_default();
+    if !current.is_empty() && Path::new(current.trim()) != folder {
+        found.clear();
+    }
+    found.extend(folder.exists().then(|| folder.display().to_string()));
     let text = folder.display().to_string();
     for process in std::fs::read_dir("/proc").unwrap() {
         let process = process.unwrap().path();
@@ -153,7 +162,7 @@ async fn pods_run_and_nothing_is_left_of_them() {
     let settings = ["vm/overcommit_memory", "kernel/panic", "kernel/panic_on_oops", "net/ipv4/ip_forward"];
     let before = settings.map(kernel);
     let begun = Instant::now();
-    let node = Node::start().await;
+    let mut node = Node::start().await;
     println!("the node is ready after {:.1?}", begun.elapsed());
 
     let begun = Instant::now();
@@ -210,6 +219,11 @@ async fn pods_run_and_nothing_is_left_of_them() {
     eventually("the pod is gone", async || pods.get_opt("one").await.unwrap().is_none().then_some(())).await;
     println!("the pod is gone after {:.1?}", begun.elapsed());
 
+    node.daemon_named("kube-apiserver").kill();
+    assert!(pods.get_opt("one").await.is_err());
+    node.start_again("kube-apiserver").await;
+    assert!(pods.get_opt("one").await.unwrap().is_none());
+
     let folder = node.folder().to_owned();
     assert!(!traces(&folder).is_empty());
     let begun = Instant::now();
@@ -221,9 +235,11 @@ async fn pods_run_and_nothing_is_left_of_them() {
 
 /// Starts this test binary anew, with a node on which a pod runs; returns it with the node's folder and its guard.
 fn hold() -> (Child, PathBuf, Pid) {
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "--nocapture", "nothing_outlives_a_killed_test"]).env(HOLD, "1");
-    let mut test = command.stdout(Stdio::piped()).spawn().unwrap();
+    let configure = |command: &mut Command| {
+        command.args(["--exact", "--nocapture", "nothing_outlives_a_killed_test"]).env(HOLD, "1");
+        command.stdout(Stdio::piped());
+    };
+    let mut test = testbed::process::spawn(std::env::current_exe().unwrap(), configure).unwrap();
     let mut lines = BufReader::new(test.stdout.take().unwrap()).lines().map_while(Result::ok);
     let line = lines.find_map(|line| line.strip_prefix("node ").map(str::to_owned)).unwrap();
     let (folder, guard) = line.split_once(" guard ").unwrap();

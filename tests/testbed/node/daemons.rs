@@ -11,6 +11,12 @@ const ETCD: &str = "http://127.0.0.1:2379";
 const ETCD_PEER: &str = "http://127.0.0.1:2380";
 const SERVICE_RANGE: &str = "10.96.0.0/16";
 
+/// A process that runs as long as the node, and how it is called.
+pub(super) struct Daemon {
+    pub(super) process: Process,
+    call: Vec<String>,
+}
+
 impl Node {
     /// Writes what the daemons read.
     pub(super) fn prepare(&self) {
@@ -42,12 +48,37 @@ impl Node {
     }
 
     fn daemon(&mut self, name: &str, program: impl AsRef<Path>, args: &[String]) {
+        let mut call = vec![program.as_ref().display().to_string()];
+        call.extend_from_slice(args);
+        let process = self.process(name, &call);
+        self.daemons.push(Daemon { process, call });
+    }
+
+    fn process(&self, name: &str, call: &[String]) -> Process {
         let log = self.folder.join("logs").join(name);
-        let process = Process::start(name, "nsenter", log, |command| {
-            command.args(self.guard.enter()).arg(program.as_ref()).args(args);
+        Process::start(name, "nsenter", log, |command| {
+            command.args(self.guard.enter()).args(call);
             self.set_paths(command);
-        });
-        self.processes.push(process);
+        })
+    }
+
+    fn position(&self, name: &str) -> usize {
+        let position = self.daemons.iter().position(|daemon| daemon.process.name == name);
+        position.unwrap_or_else(|| panic!("no {name}"))
+    }
+
+    /// A daemon by its program's name, such as `kubelet`; a test may stop or kill it, or read its log.
+    pub fn daemon_named(&mut self, name: &str) -> &mut Process {
+        let position = self.position(name);
+        &mut self.daemons[position].process
+    }
+
+    /// Starts a daemon again that was stopped or killed.
+    pub async fn start_again(&mut self, name: &str) {
+        let position = self.position(name);
+        self.daemons[position].process.kill();
+        self.daemons[position].process = self.process(name, &self.daemons[position].call);
+        self.wait_for_api_server().await;
     }
 
     fn kubernetes(&mut self, name: &str, args: &[String]) {
@@ -131,8 +162,7 @@ impl Node {
         let args = [format!("--config={}", self.folder.join("containerd.toml").display())];
         self.daemon("containerd", self.debian.join("usr/bin/containerd"), &args);
         let socket = self.socket();
-        let process = self.processes.last_mut().expect("started");
-        process.wait_until("listening", Duration::from_secs(30), |_| {
+        self.daemon_named("containerd").wait_until("listening", Duration::from_secs(30), |_| {
             std::os::unix::net::UnixStream::connect(&socket).is_ok()
         });
     }

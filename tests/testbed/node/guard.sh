@@ -56,7 +56,7 @@ trap '' PIPE
 trap 'exit 1' INT HUP TERM
 mkdir -p "$state"
 exec 9>"$state/lock"
-flock 9
+flock --nonblock 9 || { echo "guard: another node runs on this machine; waiting for its end" >&2; flock 9; }
 clean
 trap clean EXIT
 folder=$(mktemp -d -t node.XXXXXX)

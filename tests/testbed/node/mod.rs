@@ -19,6 +19,7 @@ use serde_json::Value;
 
 use super::parts;
 use super::process::Process;
+use daemons::Daemon;
 use guard::Guard;
 
 /// The node's name and address.
@@ -31,6 +32,9 @@ pub const CGROUP: &str = "kafka-features-node";
 /// The host's end of the node's network.
 pub const LINK: &str = "kf-node";
 
+/// Holds the folder of the node that runs on this machine.
+pub const CURRENT: &str = "/run/kafka-features-node/folder";
+
 /// How long one step of the start may take.
 const STEP: Duration = Duration::from_secs(90);
 
@@ -39,8 +43,8 @@ pub struct Node {
     bin: PathBuf,
     debian: PathBuf,
     folder: PathBuf,
-    // in this order: the guard removes what the processes have left
-    processes: Vec<Process>,
+    // in this order: the guard removes what the daemons have left
+    daemons: Vec<Daemon>,
     guard: Guard,
 }
 
@@ -51,7 +55,7 @@ impl Node {
         let (bin, part) = (parts::kubernetes(), parts::node());
         let guard = Guard::start();
         let folder = guard.folder().to_owned();
-        let mut node = Self { bin, debian: part.join("debian"), folder, processes: Vec::new(), guard };
+        let mut node = Self { bin, debian: part.join("debian"), folder, daemons: Vec::new(), guard };
         node.prepare();
         node.start_etcd();
         node.start_containerd();
@@ -79,7 +83,7 @@ impl Node {
             if client.request_text(request).await.is_ok() {
                 return;
             }
-            self.check(begun, "the API server is ready");
+            self.check(begun, "the API server is ready", &["etcd", "kube-apiserver"]);
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     }
@@ -93,15 +97,16 @@ impl Node {
             if conditions.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True") {
                 return;
             }
-            self.check(begun, "the node is ready");
+            self.check(begun, "the node is ready", &["kube-controller-manager", "kubelet", "kube-proxy"]);
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
     }
 
-    /// Fails when a daemon has ended, or when a step takes too long.
-    fn check(&mut self, begun: Instant, what: &str) {
-        for process in &mut self.processes {
-            assert!(process.runs(), "{} ended before {what}:\n{}", process.name, process.tail(30));
+    /// Fails when one of these daemons has ended, or when a step takes too long.
+    fn check(&mut self, begun: Instant, what: &str, daemons: &[&str]) {
+        for name in daemons {
+            let process = self.daemon_named(name);
+            assert!(process.runs(), "{name} ended before {what}:\n{}", process.tail(30));
         }
         assert!(begun.elapsed() < STEP, "it took too long until {what}");
     }
@@ -165,12 +170,6 @@ impl Node {
         text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
     }
 
-    /// The last lines of a daemon's output, by its program's name.
-    pub fn log(&self, daemon: &str, lines: usize) -> String {
-        let process = self.processes.iter().find(|process| process.name == daemon);
-        process.unwrap_or_else(|| panic!("no {daemon}")).tail(lines)
-    }
-
     /// The process that removes what the node leaves.
     pub fn guard(&self) -> u32 {
         self.guard.id()
@@ -192,8 +191,8 @@ impl Node {
 
     fn end(&mut self) {
         // those that depend on others first; all are waited for, so that none keeps the cgroup
-        self.processes.reverse();
-        self.processes.clear();
+        self.daemons.reverse();
+        self.daemons.clear();
         self.guard.stop();
     }
 }
