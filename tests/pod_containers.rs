@@ -300,6 +300,16 @@ fn what_can_not_be_is_one_line_with_its_reason_and_changes_nothing() {
     meta(&scene, "more", "cluster-b", 1);
     refused(&scene, "ClusterIdMismatch", &["\"cluster-a\"", "\"cluster-b\""]);
 
+    // the volume of another cluster, which by itself is as it should be
+    let scene = Scene::set();
+    meta(&scene, "data", "cluster-a", 1);
+    assert_eq!(scene.look().1.verdict, Verdict::Formatted);
+    let output = scene.command("look").env("KFEAT_CLUSTER_ID", CLUSTER).output().unwrap();
+    let (exit, report) = scene.ended(&output);
+    assert_eq!((exit, report.reason.as_deref()), (5, Some("ClusterIdMismatch")));
+    let output = scene.command("look").env("KFEAT_CLUSTER_ID", "cluster-a").output().unwrap();
+    assert_eq!(scene.ended(&output).1.verdict, Verdict::Formatted);
+
     let scene = Scene::set();
     fs::create_dir(scene.path("data/lost+found")).unwrap();
     refused(&scene, "DirectoryNotEmpty", &["\"lost+found\"", "a folder below it"]);
@@ -354,6 +364,24 @@ fn a_grant_that_does_not_fit_is_refused_and_nothing_is_written() {
     assert!(!scene.path("more").exists());
     let (exit, report) = scene.format(&Grant { cluster_id: "other".into(), ..grant(Part::Broker) });
     assert_eq!((exit, report.verdict), (0, Verdict::FormattedNow), "a disk was added");
+}
+
+#[test]
+fn a_denial_ends_the_container_with_its_reason_and_a_grant_that_follows_is_taken() {
+    let scene = Scene::set();
+    let waiting = scene.command("format").spawn().unwrap();
+    let denial = r#"{"pod":"pod-a","reason":"QuorumKindMismatch","message":"the quorum is static"}"#;
+    fs::write(scene.path("grant"), denial).unwrap();
+    let output = wait(waiting);
+    assert_eq!(
+        String::from_utf8_lossy(&output.stderr).lines().last(),
+        Some("kafka-storage: the quorum is static")
+    );
+    let (exit, report) = scene.ended(&output);
+    assert_eq!((exit, report.verdict, report.node_id), (3, Verdict::Failed, Some(1)));
+    assert_eq!(report.reason.as_deref(), Some("QuorumKindMismatch"));
+    assert_eq!(scene.files(), Vec::<String>::new());
+    assert_eq!(scene.format(&grant(Part::Voter)).1.verdict, Verdict::FormattedNow);
 }
 
 #[test]

@@ -21,7 +21,7 @@ pub const KAFKA_VERSION: &str = "kafkafeatures.dev/kafka-version";
 pub const SCRAM_SECRET: &str = "kafkafeatures.dev/scram-secret";
 /// The annotation with the name of the variable in which Kafka's container shall be given the cluster's id.
 pub const CLUSTER_ID_ENV: &str = "kafkafeatures.dev/cluster-id-env";
-/// The annotation that the operator puts a grant in.
+/// The annotation that the operator puts its answer in: a grant, or a denial.
 pub const GRANT: &str = "kafkafeatures.dev/grant";
 
 /// The init container that looks at the directories.
@@ -48,6 +48,8 @@ pub const POD_UID_ENV: &str = "KFEAT_POD_UID";
 pub const PROPERTIES_ENV: &str = "KFEAT_PROPERTIES";
 /// The variable with the annotation [`NODE_ID`].
 pub const NODE_ID_ENV: &str = "KFEAT_NODE_ID";
+/// The variable with the cluster's id from the identity record, where there is one yet.
+pub const CLUSTER_ID_VARIABLE: &str = "KFEAT_CLUSTER_ID";
 
 /// The name of the `ConfigMap` that keeps who a resource's cluster is; it outlives the resource.
 #[must_use]
@@ -107,6 +109,39 @@ pub struct Grant {
     pub voters: Vec<GrantedVoter>,
     /// The levels that are written, by feature.
     pub levels: BTreeMap<String, i16>,
+}
+
+/// That one pod may not be formatted as it is, and why.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Denial {
+    /// The uid of the pod that it is for.
+    pub pod: String,
+    /// In one word.
+    pub reason: String,
+    /// In one line, with the way out.
+    pub message: String,
+}
+
+/// What the operator answers to a pod that waits.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Answer {
+    /// It may be formatted.
+    Granted(Box<Grant>),
+    /// It may not.
+    Denied(Denial),
+}
+
+impl Answer {
+    /// The uid of the pod that it is for.
+    #[must_use]
+    pub fn pod(&self) -> &str {
+        match self {
+            Self::Granted(grant) => &grant.pod,
+            Self::Denied(denial) => &denial.pod,
+        }
+    }
 }
 
 /// How an init container ended.

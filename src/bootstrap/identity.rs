@@ -31,7 +31,7 @@ pub(super) fn cluster_id(situation: &Situation<'_>) -> Result<Option<String>, Fa
         sources.into_iter().filter_map(|(from, id)| Some((from, id?.to_owned()))).collect();
     if known.is_empty() {
         let found = |pod: &Pod| {
-            let report = latest(pod)?;
+            let report = pod.latest()?;
             Some((format!("the directories of pod {}", pod.name), report.cluster_id.clone()?))
         };
         known = situation.pods.iter().filter_map(found).collect();
@@ -53,11 +53,6 @@ fn variable<'a>(situation: &Situation<'a>) -> &'a str {
     situation.format.cluster_id_env.as_deref().unwrap_or_default()
 }
 
-/// What a pod's containers reported last.
-pub(super) fn latest(pod: &Pod) -> Option<&Report> {
-    pod.format.as_ref().or(pod.look.as_ref())
-}
-
 /// Sees whether the pods are of this cluster, and whether their configuration is what the resource says. A pod that is not
 /// fails, and the others go on.
 pub(super) fn check_pods(situation: &Situation<'_>, record: &Record, views: &mut [PodView]) {
@@ -69,7 +64,7 @@ pub(super) fn check_pods(situation: &Situation<'_>, record: &Record, views: &mut
     }
     for view in views.iter_mut() {
         let pod = situation.pods.iter().find(|pod| pod.name == view.name && !pod.going);
-        let Some((pod, report)) = pod.and_then(|pod| Some((pod, latest(pod)?))) else { continue };
+        let Some((pod, report)) = pod.and_then(|pod| Some((pod, pod.latest()?))) else { continue };
         if view.state == PodState::Failed {
             continue;
         }

@@ -15,7 +15,7 @@ pub use record::{Record, RecordedVoter, VoterState};
 
 use std::collections::BTreeMap;
 
-use crate::api::pods::{Grant, Part, Report, Verdict};
+use crate::api::pods::{Denial, Grant, Part, Report, Verdict};
 use crate::api::{Format, PodState};
 use crate::features::observed::Observed;
 use crate::features::target::TargetSpec;
@@ -55,6 +55,25 @@ pub struct Pod {
     pub format: Option<Report>,
     /// The grant that it has.
     pub grant: Option<Grant>,
+    /// The denial that it has.
+    pub denied: Option<Denial>,
+}
+
+impl Pod {
+    /// What its containers reported last; the second one knows better, once it has ended.
+    fn latest(&self) -> Option<&Report> {
+        self.format.as_ref().or(self.look.as_ref())
+    }
+
+    /// Why its containers failed by themselves. What they only repeat of a denial is judged anew.
+    fn failed_by_itself(&self) -> Option<Failure> {
+        let report = self.latest().filter(|report| report.verdict == Verdict::Failed)?;
+        let reason = report.reason.clone().unwrap_or_else(|| "FormatFailed".to_owned());
+        let repeats =
+            self.denied.as_ref().is_some_and(|denied| denied.pod == self.uid && denied.reason == reason);
+        let message = report.message.clone().unwrap_or_default();
+        (!repeats).then_some(Failure { reason, message })
+    }
 }
 
 /// Everything that a decision is made from.
@@ -123,6 +142,15 @@ pub struct ToGrant {
     pub grant: Grant,
 }
 
+/// A denial that a pod is to be given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToDeny {
+    /// The pod's name.
+    pub pod: String,
+    /// The denial, which names its uid.
+    pub denial: Denial,
+}
+
 /// What to do, and what to say.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Decision {
@@ -130,6 +158,8 @@ pub struct Decision {
     pub record: Option<Record>,
     /// What is granted then.
     pub grants: Vec<ToGrant>,
+    /// The pods that are told that they can't be formatted as they are, so that their containers end with the reason.
+    pub denials: Vec<ToDeny>,
     /// The pods, by name.
     pub pods: Vec<PodView>,
     /// What keeps all pods from being formatted.
@@ -193,26 +223,41 @@ pub fn decide(situation: &Situation<'_>, fresh: &mut dyn FnMut() -> String) -> D
     let mut decision = Decision { pods: views, ..Decision::default() };
     identity::check_pods(situation, &record, &mut decision.pods);
     parts::assign(situation, &mut record, &mut decision);
+    if situation.held.is_none() {
+        decision.denials = denials(situation, &decision.pods);
+    }
     decision.record = Some(record);
     decision
 }
 
+/// The pods that have to be told why they can't be formatted. One that has a grant may be using it.
+fn denials(situation: &Situation<'_>, views: &[PodView]) -> Vec<ToDeny> {
+    let deny = |view: &PodView| {
+        let failure = view.failure.as_ref()?;
+        let pod = situation.pods.iter().find(|pod| pod.name == view.name && !pod.going && pod.injected)?;
+        let formatted = matches!(pod.latest()?.verdict, Verdict::Formatted | Verdict::FormattedNow);
+        let granted = pod.grant.as_ref().is_some_and(|grant| grant.pod == pod.uid);
+        if formatted || granted || pod.failed_by_itself().is_some() {
+            return None;
+        }
+        let denial =
+            Denial { pod: pod.uid.clone(), reason: failure.reason.clone(), message: failure.message.clone() };
+        (pod.denied.as_ref() != Some(&denial)).then(|| ToDeny { pod: pod.name.clone(), denial })
+    };
+    views.iter().filter_map(deny).collect()
+}
+
 /// A pod as it says itself that it stands.
 fn view(pod: &Pod) -> PodView {
-    // the second container knows better, once it has ended
-    let last = pod.format.as_ref().or(pod.look.as_ref());
+    let last = pod.latest();
+    let failure = pod.failed_by_itself();
     let state = match last.map(|report| report.verdict) {
         _ if !pod.injected => PodState::NotInjected,
         None => PodState::Starting,
         Some(Verdict::Formatted | Verdict::FormattedNow) => PodState::Formatted,
-        Some(Verdict::Unformatted) => PodState::Waiting,
-        Some(Verdict::Failed) => PodState::Failed,
+        Some(Verdict::Failed) if failure.is_some() => PodState::Failed,
+        Some(Verdict::Unformatted | Verdict::Failed) => PodState::Waiting,
     };
-    let failed = last.filter(|report| report.verdict == Verdict::Failed);
-    let failure = failed.map(|report| Failure {
-        reason: report.reason.clone().unwrap_or_else(|| "FormatFailed".to_owned()),
-        message: report.message.clone().unwrap_or_default(),
-    });
     let known = last.filter(|report| report.node_id.is_some());
     PodView {
         name: pod.name.clone(),

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::record::is_up;
-use super::{Decision, Failure, Pod, Record, Situation, ToGrant, VoterState, identity, levels};
+use super::{Decision, Failure, Pod, Record, Situation, ToGrant, VoterState, levels};
 use crate::api::PodState;
 use crate::api::pods::{Grant, GrantedVoter, Part, Report};
 use crate::features::observed::{Known, NodeId, Quorum};
@@ -46,7 +46,7 @@ pub(super) fn assign(situation: &Situation<'_>, record: &mut Record, decision: &
         .pods
         .iter()
         .filter(|pod| !pod.going && pod.injected)
-        .filter_map(|pod| Some((pod, identity::latest(pod)?)))
+        .filter_map(|pod| Some((pod, pod.latest()?)))
         .filter(|(pod, _)| {
             decision.pods.iter().any(|view| {
                 let led = view.failure.as_ref().is_some_and(|failure| failure.reason == LEADER_FOUND);
@@ -63,7 +63,7 @@ pub(super) fn assign(situation: &Situation<'_>, record: &mut Record, decision: &
     let begins: BTreeSet<i32> = outcomes
         .iter()
         .filter(|(_, outcome)| matches!(outcome, Outcome::Begins))
-        .filter_map(|(pod, _)| identity::latest(pod)?.node_id)
+        .filter_map(|(pod, _)| pod.latest()?.node_id)
         .collect();
     let missing: Vec<String> = record
         .voters
@@ -92,7 +92,7 @@ pub(super) fn assign(situation: &Situation<'_>, record: &mut Record, decision: &
 
 /// Grants a pod the format as a controller that the cluster begins with.
 fn begin(record: &mut Record, pod: &Pod, granted: bool) -> Outcome {
-    let Some(node_id) = identity::latest(pod).and_then(|report| report.node_id) else {
+    let Some(node_id) = pod.latest().and_then(|report| report.node_id) else {
         return Outcome::Waits("its node's id".to_owned());
     };
     if granted && let Some(voter) = record.voter_mut(node_id) {
@@ -264,7 +264,7 @@ fn put(situation: &Situation<'_>, record: &Record, decision: &mut Decision, pod:
         levels::check(&text, &software, &levels)?;
         Ok::<_, Failure>(Grant {
             pod: pod.uid.clone(),
-            node_id: identity::latest(pod).and_then(|report| report.node_id).unwrap_or_default(),
+            node_id: pod.latest().and_then(|report| report.node_id).unwrap_or_default(),
             cluster_id: record.cluster_id.clone(),
             kafka_version: text,
             part,

@@ -100,7 +100,20 @@ impl Scene {
             for granted in &decision.grants {
                 let pod = self.pods.iter_mut().find(|pod| pod.name == granted.pod).unwrap();
                 assert_eq!(pod.uid, granted.grant.pod);
-                pod.grant = Some(granted.grant.clone());
+                (pod.grant, pod.denied) = (Some(granted.grant.clone()), None);
+            }
+            for denied in &decision.denials {
+                let pod = self.pods.iter_mut().find(|pod| pod.name == denied.pod).unwrap();
+                assert!(pod.grant.as_ref().is_none_or(|grant| grant.pod != pod.uid), "it may be using it");
+                pod.denied = Some(denied.denial.clone());
+                let look = pod.look.clone().unwrap();
+                let (reason, message) = (denied.denial.reason.clone(), denied.denial.message.clone());
+                pod.format = Some(Report {
+                    verdict: Verdict::Failed,
+                    reason: Some(reason),
+                    message: Some(message),
+                    ..look
+                });
             }
         }
         // no controller that may have been formatted is ever one that the cluster begins with
@@ -479,6 +492,33 @@ fn what_contradicts_the_declaration_fails_with_its_reason() {
     let decision = scene.pass();
     assert_eq!((reason(&decision).as_deref(), decision.grants.len()), (Some("InvalidLevels"), 0));
     assert!(decision.first_failure().unwrap().message.contains("4.2"));
+}
+
+#[test]
+fn a_pod_that_is_denied_is_judged_anew_once_what_was_wrong_is_right() {
+    let mut scene = scene(QuorumKind::InitialControllers);
+    for id in VOTERS {
+        scene.add(id, true).look = Some(report(QuorumKind::Static, id, true));
+    }
+    let decision = scene.pass();
+    assert_eq!((decision.denials.len(), reason(&decision).as_deref()), (3, Some("QuorumKindMismatch")));
+    // their containers end with the reason, and say it again and again
+    let decision = scene.pass();
+    assert_eq!((decision.denials.len(), reason(&decision).as_deref()), (0, Some("QuorumKindMismatch")));
+    // the configuration was corrected; the container that starts again reads it anew
+    for pod in &mut scene.pods {
+        let failed = pod.format.clone().unwrap();
+        pod.format = Some(Report { static_voters: Vec::new(), ..failed });
+    }
+    let decision = scene.pass();
+    assert_eq!(parts(&decision), VOTERS.map(|id| (id, Part::Voter)));
+    assert_eq!(decision.first_failure(), None);
+    // what a container finds by itself is not denied on top of that
+    let pod = scene.add(9, false);
+    let look = pod.look.as_mut().unwrap();
+    (look.verdict, look.reason) = (Verdict::Failed, Some("NodeIdMismatch".into()));
+    let decision = scene.pass();
+    assert_eq!((decision.denials.len(), reason(&decision).as_deref()), (0, Some("NodeIdMismatch")));
 }
 
 #[test]

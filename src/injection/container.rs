@@ -8,20 +8,26 @@ use k8s_openapi::api::core::v1::{
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
-use super::Settings;
+use super::{Settings, cluster_id_variable};
 use crate::api::pods::{
-    FORMAT_CONTAINER, GRANT_FOLDER, GRANT_VOLUME, LOOK_CONTAINER, NODE_ID, NODE_ID_ENV, POD_NAME_ENV,
-    POD_UID_ENV, PROPERTIES, PROPERTIES_ENV, SCRAM_FOLDER, SCRAM_VOLUME,
+    CLUSTER_ID_VARIABLE, FORMAT_CONTAINER, GRANT_FOLDER, GRANT_VOLUME, LOOK_CONTAINER, NODE_ID, NODE_ID_ENV,
+    POD_NAME_ENV, POD_UID_ENV, PROPERTIES, PROPERTIES_ENV, SCRAM_FOLDER, SCRAM_VOLUME,
 };
 
 /// Where a pod's token is mounted, which the containers have no use for.
 pub(super) const TOKEN_FOLDER: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
 /// The containers with the mounts, the environment and the user of Kafka's, in the order in which they run.
-pub(super) fn both(kafka: &Container, root_pod: bool, scram: bool, settings: &Settings) -> [Container; 2] {
+pub(super) fn both(
+    kafka: &Container,
+    root_pod: bool,
+    scram: bool,
+    record: &str,
+    settings: &Settings,
+) -> [Container; 2] {
     let own = kafka.security_context.clone().unwrap_or_default();
     let mounts = kafka.volume_mounts.iter().flatten().filter(|mount| mount.mount_path != TOKEN_FOLDER);
-    bare(settings).map(|mut container| {
+    bare(record, settings).map(|mut container| {
         container.env.get_or_insert_default().extend(kafka.env.iter().flatten().cloned());
         container.env_from.clone_from(&kafka.env_from);
         let all = container.volume_mounts.get_or_insert_default();
@@ -39,8 +45,8 @@ pub(super) fn both(kafka: &Container, root_pod: bool, scram: bool, settings: &Se
     })
 }
 
-/// The containers without what they take from Kafka's.
-pub(super) fn bare(settings: &Settings) -> [Container; 2] {
+/// The containers without what they take from Kafka's, `record` being the name of the identity record.
+pub(super) fn bare(record: &str, settings: &Settings) -> [Container; 2] {
     let grant = VolumeMount {
         name: GRANT_VOLUME.to_owned(),
         mount_path: GRANT_FOLDER.to_owned(),
@@ -54,7 +60,7 @@ pub(super) fn bare(settings: &Settings) -> [Container; 2] {
             image_pull_policy: Some(settings.pull_policy.clone()),
             command: Some(vec!["/kafka-storage".to_owned()]),
             args: Some(vec!["pod".to_owned(), what.to_owned()]),
-            env: Some(variables()),
+            env: Some(variables(record)),
             volume_mounts: mount.map(|mount| vec![mount]),
             security_context: Some(SecurityContext {
                 allow_privilege_escalation: Some(false),
@@ -95,7 +101,7 @@ fn quantities(of: &[(&str, &str)]) -> BTreeMap<String, Quantity> {
 }
 
 /// What the containers are told of their pod.
-fn variables() -> Vec<EnvVar> {
+fn variables(record: &str) -> Vec<EnvVar> {
     let annotation = |name: &str| format!("metadata.annotations['{name}']");
     let fields = [
         (POD_NAME_ENV, "metadata.name".to_owned()),
@@ -111,5 +117,12 @@ fn variables() -> Vec<EnvVar> {
             ..EnvVar::default()
         }
     };
-    fields.map(variable).into()
+    let mut all: Vec<EnvVar> = fields.map(variable).into();
+    let mut cluster_id = cluster_id_variable(CLUSTER_ID_VARIABLE, record);
+    if let Some(key) = cluster_id.value_from.as_mut().and_then(|from| from.config_map_key_ref.as_mut()) {
+        // a cluster that is new has no record yet
+        key.optional = Some(true);
+    }
+    all.push(cluster_id);
+    all
 }

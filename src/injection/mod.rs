@@ -79,7 +79,8 @@ pub(crate) fn inject_spec(
     let root_pod = spec.security_context.as_ref().and_then(|context| context.run_as_user) == Some(0);
     let scram = annotation(SCRAM_SECRET);
     if let Some(kafka) = spec.containers.get_mut(at) {
-        inits.extend(container::both(kafka, root_pod, scram.is_some(), settings));
+        let record = identity_name(resource);
+        inits.extend(container::both(kafka, root_pod, scram.is_some(), &record, settings));
         give_cluster_id(kafka, annotation(CLUSTER_ID_ENV), resource);
     }
     let volumes = spec.volumes.get_or_insert_default();

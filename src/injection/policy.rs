@@ -67,6 +67,7 @@ fn policy(settings: &Settings) -> Value {
 }
 
 fn variables(settings: &Settings) -> Value {
+    let record = identity_name("' + object.metadata.labels['LABEL'] + '").replace("LABEL", CLUSTER_LABEL);
     let variable = |name: &str, expression: String| json!({ "name": name, "expression": expression });
     let annotation = |name: &str| format!("variables.annotations[?'{name}'].orValue('')");
     json!([
@@ -89,13 +90,14 @@ fn variables(settings: &Settings) -> Value {
         variable("look", "'/spec/initContainers/' + string(variables.first)".into()),
         variable("format", "'/spec/initContainers/' + string(variables.first + 1)".into()),
         variable("scram", annotation(SCRAM_SECRET)),
+        variable("record", format!("'{record}'")),
         variable("clusterIdEnv", annotation(CLUSTER_ID_ENV)),
     ])
 }
 
 /// The patches that add the containers without what they take from Kafka's.
 fn containers(settings: &Settings) -> String {
-    let literal = container::bare(settings).map(|container| {
+    let literal = container::bare(&Cel("variables.record").marked(), settings).map(|container| {
         let mut container = serde_json::to_value(container).unwrap_or_default();
         container["image"] = json!(Cel("variables.image").marked());
         container["imagePullPolicy"] = json!(Cel("variables.pullPolicy").marked());
@@ -169,10 +171,9 @@ fn volumes() -> String {
 
 /// The patches that have Kafka's container told the cluster's id from the identity record.
 fn cluster_id() -> String {
-    let record = identity_name("' + object.metadata.labels['LABEL'] + '").replace("LABEL", CLUSTER_LABEL);
     let variable = format!(
         "Object.spec.containers.env{{name: variables.clusterIdEnv, valueFrom: Object.spec.containers.env.valueFrom\
-         {{configMapKeyRef: Object.spec.containers.env.valueFrom.configMapKeyRef{{name: '{record}', key: \
+         {{configMapKeyRef: Object.spec.containers.env.valueFrom.configMapKeyRef{{name: variables.record, key: \
          '{IDENTITY_CLUSTER_ID}'}}}}}}"
     );
     format!(

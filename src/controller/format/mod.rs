@@ -7,13 +7,12 @@ mod store;
 pub(super) mod wake;
 
 use k8s_openapi::api::core::v1::Pod;
-use kube::ResourceExt as _;
 use kube::api::{Api, ListParams, Patch, PatchParams};
 use serde_json::json;
 
 use super::resource::Resource;
 use super::{Context, Error, NAME, in_time};
-use crate::api::pods::{CLUSTER_LABEL, GRANT};
+use crate::api::pods::{Answer, CLUSTER_LABEL, GRANT};
 use crate::api::{Format, KafkaFeaturesSpec};
 use crate::bootstrap::{self, Decision, Situation, ToGrant, decide};
 use crate::features::decide::{Mode, Spec};
@@ -115,26 +114,31 @@ async fn write(
         if !context.tenure.holds() {
             return Err(Error::LeaseRanOut);
         }
-        if put(api, &to_grant).await? {
+        let (pod, grant) = (&to_grant.pod, &to_grant.grant);
+        if put(api, pod, Answer::Granted(Box::new(grant.clone()))).await? {
+            tracing::info!(pod, node = grant.node_id, part = ?grant.part, "granted");
             formatting.granted.push(to_grant);
         }
+    }
+    for to_deny in &formatting.decision.denials {
+        if !context.tenure.holds() {
+            return Err(Error::LeaseRanOut);
+        }
+        put(api, &to_deny.pod, Answer::Denied(to_deny.denial.clone())).await?;
     }
     Ok(())
 }
 
-/// Puts a grant on its pod; false where that pod is gone.
-async fn put(api: &Api<Pod>, to_grant: &ToGrant) -> Result<bool, Error> {
-    let doing = "put a grant on a pod";
-    let grant = serde_json::to_string(&to_grant.grant)
+/// Puts an answer on its pod; false where that pod is gone.
+async fn put(api: &Api<Pod>, pod: &str, answer: Answer) -> Result<bool, Error> {
+    let doing = "put an answer on a pod";
+    let text = serde_json::to_string(&answer)
         .map_err(|error| Error::Api { doing, source: kube::Error::SerdeError(error) })?;
     // a pod of the same name that came in between is another, and has another uid
-    let patch = json!({ "metadata": { "uid": to_grant.grant.pod, "annotations": { GRANT: grant } } });
+    let patch = json!({ "metadata": { "uid": answer.pod(), "annotations": { GRANT: text } } });
     let params = PatchParams { field_manager: Some(NAME.to_owned()), ..PatchParams::default() };
-    match in_time(doing, api.patch_metadata(&to_grant.pod, &params, &Patch::Merge(&patch))).await {
-        Ok(pod) => {
-            tracing::info!(pod = pod.name_any(), node = to_grant.grant.node_id, part = ?to_grant.grant.part, "granted");
-            Ok(true)
-        }
+    match in_time(doing, api.patch_metadata(pod, &params, &Patch::Merge(&patch))).await {
+        Ok(_) => Ok(true),
         Err(Error::Api { source: kube::Error::Api(status), .. })
             if [404, 409, 422].contains(&status.code) =>
         {

@@ -7,8 +7,8 @@ use kube::ResourceExt as _;
 
 use crate::api::Format;
 use crate::api::pods::{
-    CONTAINER, FORMAT_CONTAINER, GRANT, IDENTITY_CLUSTER_ID, KAFKA_VERSION, LOOK_CONTAINER, Report, Verdict,
-    identity_name,
+    Answer, CONTAINER, FORMAT_CONTAINER, GRANT, IDENTITY_CLUSTER_ID, KAFKA_VERSION, LOOK_CONTAINER, Report,
+    Verdict, identity_name,
 };
 use crate::bootstrap::{self, GivenId};
 use crate::storage::software::Software;
@@ -30,6 +30,12 @@ pub(super) fn read(pod: &Pod, format: &Format, resource: &str) -> bootstrap::Pod
     if let (None, None, Some(trouble)) = (&look, &formatted, trouble(pod)) {
         look = Some(failed("NotStarted", &trouble));
     }
+    let answer = pod.annotations().get(GRANT).and_then(|text| serde_json::from_str::<Answer>(text).ok());
+    let (grant, denied) = match answer {
+        Some(Answer::Granted(grant)) => (Some(*grant), None),
+        Some(Answer::Denied(denial)) => (None, Some(denial)),
+        None => (None, None),
+    };
     bootstrap::Pod {
         name: pod.name_any(),
         uid: pod.uid().unwrap_or_default(),
@@ -39,7 +45,8 @@ pub(super) fn read(pod: &Pod, format: &Format, resource: &str) -> bootstrap::Pod
         given_id: given_id(format, kafka, resource),
         look,
         format: formatted,
-        grant: pod.annotations().get(GRANT).and_then(|text| serde_json::from_str(text).ok()),
+        grant,
+        denied,
     }
 }
 

@@ -12,7 +12,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::Refused;
 use super::node::Node;
 use super::refusal::Refusal;
-use crate::api::pods::{Grant, GrantedVoter, Part, Report, Verdict};
+use crate::api::pods::{Answer, Grant, GrantedVoter, Part, Report, Verdict};
 use crate::cli::Status;
 use crate::cli::arguments as files;
 use crate::cli::storage::arguments::InPod;
@@ -73,7 +73,10 @@ async fn wait(path: &Path, pod: &str) -> Result<Grant, Refusal> {
     let mut told = String::new();
     loop {
         let waits_for = match look_for(path, pod) {
-            Ok(grant) => return Ok(grant),
+            Ok(Answer::Granted(grant)) => return Ok(*grant),
+            Ok(Answer::Denied(denial)) => {
+                return Err(Refusal::denied(denial.reason, &denial.message));
+            }
             Err(waits_for) => waits_for,
         };
         if waits_for != told {
@@ -92,8 +95,8 @@ fn ended() -> Refusal {
     Refusal::new("Terminated", Status::Problems, "ended before there was a grant; nothing was formatted")
 }
 
-/// The grant for this pod, or what is waited for.
-fn look_for(path: &Path, pod: &str) -> Result<Grant, String> {
+/// The operator's answer to this pod, or what is waited for.
+fn look_for(path: &Path, pod: &str) -> Result<Answer, String> {
     let text = read_bounded(path, LONGEST_GRANT).unwrap_or_default();
     if text.iter().all(u8::is_ascii_whitespace) {
         return Err(
@@ -101,10 +104,12 @@ fn look_for(path: &Path, pod: &str) -> Result<Grant, String> {
                 .to_owned(),
         );
     }
-    match serde_json::from_slice::<Grant>(&text) {
-        Ok(grant) if grant.pod == pod => Ok(grant),
-        Ok(grant) => Err(format!("waiting for a grant: the one that is there is for pod {:?}", grant.pod)),
-        Err(error) => Err(format!("waiting for a grant: the one that is there can't be read ({error})")),
+    match serde_json::from_slice::<Answer>(&text) {
+        Ok(answer) if answer.pod() == pod => Ok(answer),
+        Ok(answer) => {
+            Err(format!("waiting for a grant: the one that is there is for pod {:?}", answer.pod()))
+        }
+        Err(_) => Err("waiting for a grant: what is there in its place can't be read".to_owned()),
     }
 }
 

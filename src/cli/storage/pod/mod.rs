@@ -32,7 +32,7 @@ pub(super) fn run(command: &Pod) -> Result<Answer, Failure> {
             let Refused { report, refusal } = *refused;
             let report = Report {
                 verdict: Verdict::Failed,
-                reason: Some(refusal.reason.to_owned()),
+                reason: Some(refusal.reason.clone()),
                 message: Some(cut(&refusal.message)),
                 ..report
             };

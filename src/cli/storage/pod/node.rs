@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::refusal::Refusal;
 use super::{Refused, empty_report};
-use crate::api::pods::{NODE_ID_ENV, POD_NAME_ENV, PROPERTIES_ENV, Report, Verdict};
+use crate::api::pods::{CLUSTER_ID_VARIABLE, NODE_ID_ENV, POD_NAME_ENV, PROPERTIES_ENV, Report, Verdict};
 use crate::cli::arguments as files;
 use crate::cli::storage::arguments::InPod;
 use crate::storage::config::ServerConfig;
@@ -22,12 +22,19 @@ pub(super) struct Said {
     pub(super) properties: String,
     /// The rule for the node's id; empty: the configuration has it.
     pub(super) node_id: String,
+    /// The cluster's id by the identity record; empty: there is none yet.
+    pub(super) cluster_id: String,
 }
 
 impl Said {
     fn from_variables() -> Self {
         let of = |name: &str| env::var(name).unwrap_or_default().trim().to_owned();
-        Self { pod: of(POD_NAME_ENV), properties: of(PROPERTIES_ENV), node_id: of(NODE_ID_ENV) }
+        Self {
+            pod: of(POD_NAME_ENV),
+            properties: of(PROPERTIES_ENV),
+            node_id: of(NODE_ID_ENV),
+            cluster_id: of(CLUSTER_ID_VARIABLE),
+        }
     }
 }
 
@@ -35,6 +42,7 @@ impl Said {
 #[derive(Clone, Debug)]
 pub(super) struct Node {
     pub(super) config: ServerConfig,
+    cluster_id: Option<String>,
 }
 
 impl Node {
@@ -61,7 +69,8 @@ impl Node {
             environment::read(&file, variables.into_iter().chain(id)).map_err(|e| wrong(e.to_string()))?;
         let config = ServerConfig::read(&properties)
             .map_err(|errors| wrong(errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")))?;
-        Ok(Self { config })
+        let cluster_id = Some(said.cluster_id.clone()).filter(|id| !id.is_empty());
+        Ok(Self { config, cluster_id })
     }
 
     /// What is known of the node before its directories are looked at.
@@ -89,6 +98,9 @@ impl Node {
         let clusters =
             self.clusters(&directories).map_err(|refusal| Refused::new(report.clone(), refusal))?;
         report.cluster_id = clusters;
+        if let Some(refusal) = self.of_another_cluster(report.cluster_id.as_deref()) {
+            return Err(Refused::new(report, refusal));
+        }
         let (mut unformatted, mut formatted, mut unreadable) = (Vec::new(), false, Vec::new());
         for directory in &directories {
             let is_metadata = directory.place == metadata;
@@ -157,6 +169,17 @@ impl Node {
             )));
         }
         Ok(clusters.into_keys().next())
+    }
+
+    /// Whether the directories belong to another cluster than the one that the identity record names, where there is one.
+    fn of_another_cluster(&self, found: Option<&str>) -> Option<Refusal> {
+        let (found, wanted) = (found?, self.cluster_id.as_deref()?);
+        (found != wanted).then(|| {
+            Refusal::cluster_id(format!(
+                "the directories belong to cluster {found:?}, and this is cluster {wanted:?}: give the pod the volume of its \
+                 own cluster, or an empty one"
+            ))
+        })
     }
 
     /// What keeps a directory from being formatted, or Kafka from starting on it then.

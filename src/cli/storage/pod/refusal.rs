@@ -7,14 +7,19 @@ use crate::storage::format::{Fault, FaultKind};
 /// Why an init container could not do its work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Refusal {
-    pub(super) reason: &'static str,
+    pub(super) reason: String,
     pub(super) status: Status,
     pub(super) message: String,
 }
 
 impl Refusal {
-    pub(super) fn new(reason: &'static str, status: Status, message: impl Into<String>) -> Self {
-        Self { reason, status, message: one_line(&message.into()) }
+    pub(super) fn new(reason: &str, status: Status, message: impl Into<String>) -> Self {
+        Self { reason: reason.to_owned(), status, message: one_line(&message.into()) }
+    }
+
+    /// What the operator has decided, under its own reason.
+    pub(super) fn denied(reason: String, message: &str) -> Self {
+        Self { reason, status: Status::Configuration, message: one_line(message) }
     }
 
     pub(super) fn configuration(message: impl Into<String>) -> Self {

@@ -12,7 +12,12 @@ fn read(pod: &str, rule: &str, more: &str) -> Result<i32, String> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("server.properties");
     std::fs::write(&path, format!("{CONFIG}{more}")).unwrap();
-    let said = Said { pod: pod.into(), properties: path.to_str().unwrap().into(), node_id: rule.into() };
+    let said = Said {
+        pod: pod.into(),
+        properties: path.to_str().unwrap().into(),
+        node_id: rule.into(),
+        ..Said::default()
+    };
     let node = Node::read(&said, Path::new("/nowhere")).map_err(|refusal| {
         assert!(!refusal.message.contains('\n'));
         format!("{}: {}", refusal.reason, refusal.message)
