@@ -4,10 +4,10 @@
 //! `docs/architecture.md`; `tests/rooms.rs` holds them to it.
 
 pub mod api;
-pub mod bootstrap;
 pub mod cli;
 pub mod controller;
 pub mod features;
+pub mod grants;
 pub mod injection;
 pub mod kafka;
 pub mod storage;

@@ -379,7 +379,7 @@ fn a_denial_ends_the_container_with_its_reason_and_a_grant_that_follows_is_taken
     );
     let (exit, report) = scene.ended(&output);
     assert_eq!((exit, report.verdict, report.node_id), (3, Verdict::Failed, Some(1)));
-    assert_eq!(report.reason.as_deref(), Some("QuorumKindMismatch"));
+    assert_eq!((report.reason.as_deref(), report.denied), (Some("QuorumKindMismatch"), true));
     assert_eq!(scene.files(), Vec::<String>::new());
     assert_eq!(scene.format(&grant(Part::Voter)).1.verdict, Verdict::FormattedNow);
 }

@@ -40,7 +40,7 @@ const ROOMS: &[Room] = &[
     },
     Room { name: "api", may_use: &["features"], never: &["kafka_protocol", "tokio"] },
     Room {
-        name: "bootstrap",
+        name: "grants",
         may_use: &["features", "storage", "api"],
         never: &["kube", "k8s_openapi", "kafka_protocol", "tokio", "futures", "rand"],
     },
@@ -48,7 +48,7 @@ const ROOMS: &[Room] = &[
     Room { name: "telemetry", may_use: &[], never: &["kube", "k8s_openapi", "kafka_protocol"] },
     Room {
         name: "controller",
-        may_use: &["features", "kafka", "api", "bootstrap", "storage", "telemetry"],
+        may_use: &["features", "kafka", "api", "grants", "storage", "telemetry"],
         never: &["kafka_protocol", "axum", "prometheus_client"],
     },
     Room {

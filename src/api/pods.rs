@@ -170,6 +170,9 @@ pub struct Report {
     /// The reason in one line, where it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
+    /// Whether it only repeats what the operator has denied.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub denied: bool,
     /// The node's id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_id: Option<i32>,

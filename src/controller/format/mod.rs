@@ -1,4 +1,4 @@
-//! Formats the pods of a resource: reads them and the identity record, has `bootstrap` decide, and writes the record before
+//! Formats the pods of a resource: reads them and the identity record, has `grants` decide, and writes the record before
 //! the grants that come from it.
 
 mod pods;
@@ -14,9 +14,9 @@ use super::resource::Resource;
 use super::{Context, Error, NAME, in_time};
 use crate::api::pods::{Answer, CLUSTER_LABEL, GRANT};
 use crate::api::{Format, KafkaFeaturesSpec};
-use crate::bootstrap::{self, Decision, Situation, ToGrant, decide};
 use crate::features::decide::{Mode, Spec};
 use crate::features::observed::Observed;
+use crate::grants::{self, Decision, Situation, ToGrant, decide};
 use crate::kafka::Permit as _;
 use crate::storage::Uuid;
 pub(super) use shown::{events, onto, status};
@@ -52,7 +52,7 @@ pub(super) async fn tend(
     } else {
         Vec::new()
     };
-    let pods: Vec<bootstrap::Pod> = pods.iter().map(|pod| pods::read(pod, format, &name)).collect();
+    let pods: Vec<grants::Pod> = pods.iter().map(|pod| pods::read(pod, format, &name)).collect();
     let store = store::Store::new(context.client.clone(), &namespace, &name);
     let stored = store.read().await?;
     let held = match (spec.paused, spec.mode) {

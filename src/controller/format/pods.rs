@@ -10,11 +10,11 @@ use crate::api::pods::{
     Answer, CONTAINER, FORMAT_CONTAINER, GRANT, IDENTITY_CLUSTER_ID, KAFKA_VERSION, LOOK_CONTAINER, Report,
     Verdict, identity_name,
 };
-use crate::bootstrap::{self, GivenId};
+use crate::grants::{self, GivenId};
 use crate::storage::software::Software;
 
 /// Reads a pod.
-pub(super) fn read(pod: &Pod, format: &Format, resource: &str) -> bootstrap::Pod {
+pub(super) fn read(pod: &Pod, format: &Format, resource: &str) -> grants::Pod {
     let spec = pod.spec.as_ref();
     let containers = spec.map(|spec| spec.containers.as_slice()).unwrap_or_default();
     let inits = spec.and_then(|spec| spec.init_containers.as_deref()).unwrap_or_default();
@@ -36,7 +36,7 @@ pub(super) fn read(pod: &Pod, format: &Format, resource: &str) -> bootstrap::Pod
         Some(Answer::Denied(denial)) => (None, Some(denial)),
         None => (None, None),
     };
-    bootstrap::Pod {
+    grants::Pod {
         name: pod.name_any(),
         uid: pod.uid().unwrap_or_default(),
         going: pod.metadata.deletion_timestamp.is_some() || over,

@@ -5,9 +5,9 @@ use kube::runtime::events::{Event, EventType};
 use super::Formatting;
 use crate::api::conditions::{self, FORMAT_FAILED};
 use crate::api::{KafkaFeaturesStatus, PodStatus};
-use crate::bootstrap::PodView;
 use crate::features::decide::{Decision, Stall, State};
 use crate::features::observed::ClusterId;
+use crate::grants::PodView;
 
 /// Shows in the decision on levels what formatting has to say: what keeps pods from being formatted needs a person, and a
 /// cluster that is not up for the first time yet is not unreachable.

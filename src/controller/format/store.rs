@@ -8,8 +8,8 @@ use kube::Client;
 use kube::api::{Api, ObjectMeta, PostParams};
 
 use crate::api::pods::{IDENTITY_CLUSTER_ID, identity_name};
-use crate::bootstrap::{Failure, Record};
 use crate::controller::{Error, NAME, in_time};
+use crate::grants::{Failure, Record};
 
 /// The entry with the record.
 const RECORD: &str = "record.json";

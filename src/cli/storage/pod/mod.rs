@@ -34,6 +34,7 @@ pub(super) fn run(command: &Pod) -> Result<Answer, Failure> {
                 verdict: Verdict::Failed,
                 reason: Some(refusal.reason.clone()),
                 message: Some(cut(&refusal.message)),
+                denied: refusal.denied,
                 ..report
             };
             (report, Some(Failure::new(refusal.status, refusal.message)))

@@ -10,16 +10,18 @@ pub(super) struct Refusal {
     pub(super) reason: String,
     pub(super) status: Status,
     pub(super) message: String,
+    /// Whether the operator said so.
+    pub(super) denied: bool,
 }
 
 impl Refusal {
     pub(super) fn new(reason: &str, status: Status, message: impl Into<String>) -> Self {
-        Self { reason: reason.to_owned(), status, message: one_line(&message.into()) }
+        Self { reason: reason.to_owned(), status, message: one_line(&message.into()), denied: false }
     }
 
     /// What the operator has decided, under its own reason.
     pub(super) fn denied(reason: String, message: &str) -> Self {
-        Self { reason, status: Status::Configuration, message: one_line(message) }
+        Self { reason, status: Status::Configuration, message: one_line(message), denied: true }
     }
 
     pub(super) fn configuration(message: impl Into<String>) -> Self {

@@ -67,12 +67,11 @@ impl Pod {
 
     /// Why its containers failed by themselves. What they only repeat of a denial is judged anew.
     fn failed_by_itself(&self) -> Option<Failure> {
-        let report = self.latest().filter(|report| report.verdict == Verdict::Failed)?;
-        let reason = report.reason.clone().unwrap_or_else(|| "FormatFailed".to_owned());
-        let repeats =
-            self.denied.as_ref().is_some_and(|denied| denied.pod == self.uid && denied.reason == reason);
-        let message = report.message.clone().unwrap_or_default();
-        (!repeats).then_some(Failure { reason, message })
+        let report = self.latest().filter(|report| report.verdict == Verdict::Failed && !report.denied)?;
+        Some(Failure {
+            reason: report.reason.clone().unwrap_or_else(|| "FormatFailed".to_owned()),
+            message: report.message.clone().unwrap_or_default(),
+        })
     }
 }
 

@@ -112,6 +112,7 @@ impl Scene {
                     verdict: Verdict::Failed,
                     reason: Some(reason),
                     message: Some(message),
+                    denied: true,
                     ..look
                 });
             }
