@@ -26,6 +26,8 @@ pub struct Workload {
     pub annotations: Vec<(String, String)>,
     /// Where Kafka's directories are below the volume.
     pub folder: &'static str,
+    /// Whether the volume is mounted so that nothing can be written to it.
+    pub read_only: bool,
 }
 
 impl Workload {
@@ -41,6 +43,7 @@ impl Workload {
             more: Vec::new(),
             annotations: Vec::new(),
             folder: "kraft",
+            read_only: false,
         }
     }
 
@@ -157,7 +160,7 @@ impl Workload {
                     "securityContext": { "allowPrivilegeEscalation": false, "capabilities": { "drop": ["ALL"] } },
                     "readinessProbe": { "tcpSocket": { "port": port }, "periodSeconds": 1 },
                     "volumeMounts": [
-                        { "name": "data", "mountPath": "/data" },
+                        { "name": "data", "mountPath": "/data", "readOnly": self.read_only },
                         { "name": "config", "mountPath": "/config" },
                     ],
                 }],
@@ -198,6 +201,77 @@ impl Workload {
             }),
         ]
     }
+}
+
+/// What Kafka's own image does at its start: its program writes the configuration from the variables and formats, with an id
+/// of its own where none is given; then Kafka starts.
+const IMAGE_START: &str = r#"
+set -f
+export CLUSTER_ID="${CLUSTER_ID:-5L6g3nShT-eMCtK--X86sw}"
+mkdir -p /tmp/defaults && touch /tmp/defaults/server.properties /tmp/defaults/log4j2.yaml /tmp/defaults/tools-log4j2.yaml
+J="java -Xmx256m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -cp /opt/kafka/libs/*"
+said=$($J kafka.docker.KafkaDockerWrapper setup --default-configs-dir /tmp/defaults \
+  --mounted-configs-dir /mnt/shared/config --final-configs-dir /opt/kafka/config 2>&1) \
+  || case $said in *"already formatted"*) ;; *) echo "$said"; exit 1 ;; esac
+exec $J kafka.Kafka /opt/kafka/config/server.properties
+"#;
+
+/// One combined node, laid out like Kafka's own image: all of its configuration is in variables.
+pub fn like_the_image(stage: &Stage, namespace: &str) -> Vec<Value> {
+    let host = format!("img-0.img.{namespace}.svc.cluster.local");
+    let variable = |name: &str, value: &str| json!({ "name": name, "value": value });
+    let ordinal = json!({ "fieldRef": { "fieldPath": "metadata.labels['apps.kubernetes.io/pod-index']" } });
+    let mut template = json!({
+        "metadata": {
+            "labels": { "app": "img", "kafkafeatures.dev/cluster": "kafka" },
+            "annotations": { "kafkafeatures.dev/cluster-id-env": "CLUSTER_ID" },
+        },
+        "spec": {
+            "terminationGracePeriodSeconds": 10,
+            "securityContext": {
+                "runAsNonRoot": true, "runAsUser": 1000, "fsGroup": 1000,
+                "seccompProfile": { "type": "RuntimeDefault" },
+            },
+            "containers": [{
+                "name": "kafka",
+                "image": "localhost/kafka:4.4.0",
+                "imagePullPolicy": "Never",
+                "command": ["sh", "-c", IMAGE_START],
+                "env": [
+                    { "name": "KAFKA_NODE_ID", "valueFrom": ordinal },
+                    variable("KAFKA_PROCESS_ROLES", "broker,controller"),
+                    variable("KAFKA_LISTENERS", "PLAINTEXT://:9092,CONTROLLER://:9093"),
+                    variable("KAFKA_ADVERTISED_LISTENERS", &format!("PLAINTEXT://{host}:9092")),
+                    variable("KAFKA_CONTROLLER_LISTENER_NAMES", "CONTROLLER"),
+                    variable("KAFKA_LISTENER_SECURITY_PROTOCOL_MAP", "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT"),
+                    variable("KAFKA_CONTROLLER_QUORUM_VOTERS", &format!("0@{host}:9093")),
+                    variable("KAFKA_LOG_DIRS", "/data/kraft"),
+                ],
+                "securityContext": { "allowPrivilegeEscalation": false, "capabilities": { "drop": ["ALL"] } },
+                "readinessProbe": { "tcpSocket": { "port": 9092 }, "periodSeconds": 1 },
+                "volumeMounts": [
+                    { "name": "data", "mountPath": "/data" },
+                    { "name": "config", "mountPath": "/opt/kafka/config" },
+                    { "name": "tmp", "mountPath": "/tmp" },
+                    { "name": "shared", "mountPath": "/mnt/shared/config" },
+                ],
+            }],
+            "volumes": [
+                { "name": "config", "emptyDir": {} },
+                { "name": "tmp", "emptyDir": {} },
+                { "name": "shared", "emptyDir": {} },
+            ],
+        },
+    });
+    if stage.form == Form::ByHand {
+        template = by_hand(template);
+    }
+    let workload = Workload::new(namespace, "img", "broker,controller", 0, "");
+    let mut objects = workload.objects(stage);
+    objects.remove(0);
+    objects[1]["spec"]["replicas"] = json!(1);
+    objects[1]["spec"]["template"] = template;
+    objects
 }
 
 /// A template as people get it who write the containers into the manifest.
