@@ -1,6 +1,6 @@
 # The two commands: `make demo` shows the main job, `make test` runs everything that CI runs.
 .DELETE_ON_ERROR:
-.PHONY: demo test test-full bench check setup crds require-cargo
+.PHONY: demo test test-full bench check setup generated require-cargo
 
 SETUP := tests/testbed/setup.sh
 
@@ -36,9 +36,12 @@ check: require-cargo
 setup:
 	@$(SETUP) all
 
-# Writes crds/ anew from the code.
-crds: require-cargo
-	cargo run --locked --quiet --bin kafka-features-operator -- crd > crds/kafkafeatures.dev_kafkafeatures.yaml
+# Writes what is generated from the code anew: crds/, and the policy and the webhook's configuration in deploy/.
+OPERATOR := cargo run --locked --quiet --bin kafka-features-operator --
+generated: require-cargo
+	$(OPERATOR) crd > crds/kafkafeatures.dev_kafkafeatures.yaml
+	$(OPERATOR) policy --image kafka-features-operator:dev > deploy/policy/policy.yaml
+	$(OPERATOR) webhook-configuration > deploy/webhook/configuration.yaml
 
 require-cargo:
 	@command -v cargo >/dev/null || { echo "cargo is missing: install Rust 1.89 or newer, by rustup" >&2; exit 1; }

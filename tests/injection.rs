@@ -13,6 +13,8 @@ use kube::Client;
 use kube::api::{Api, ListParams, PostParams};
 use serde_json::{Value, json};
 use testbed::ApiServer;
+use testbed::ports::Port;
+use testbed::process::Process;
 
 fn settings() -> Settings {
     Settings { image: "localhost/operator:1".into(), pull_policy: "Never".into() }
@@ -116,6 +118,12 @@ fn shapes() -> Vec<Pod> {
     ]
 }
 
+/// A pod that names a container that it does not have.
+fn wrong() -> Pod {
+    let kafka = json!({ "containers": [{ "name": "kafka", "image": "localhost/kafka:4.4.0" }] });
+    pod("wrong", &json!({ "kafkafeatures.dev/container": "missing" }), kafka)
+}
+
 async fn set() -> (ApiServer, Client) {
     let server = ApiServer::start().await;
     let client = server.client().await;
@@ -203,12 +211,7 @@ async fn the_policy_gives_the_pod_that_is_written_by_hand() {
         let again = stored(&client, &inject(pod, &settings()).unwrap()).await.unwrap();
         assert_eq!(&again, by_hand, "{name}");
     }
-    let wrong = pod(
-        "wrong",
-        &json!({ "kafkafeatures.dev/container": "missing" }),
-        json!({ "containers": [{ "name": "kafka", "image": "localhost/kafka:4.4.0" }] }),
-    );
-    let error = stored(&client, &wrong).await.unwrap_err();
+    let error = stored(&client, &wrong()).await.unwrap_err();
     assert!(
         error.contains("no container \"missing\"") && error.contains("correct the annotation"),
         "{error}"
@@ -244,10 +247,245 @@ async fn restricted_namespaces_take_the_pod() {
     assert!(stored(&client, &not).await.unwrap_err().contains("restricted"), "it is enforced");
 }
 
+const OPERATOR: &str = env!("CARGO_BIN_EXE_kafka-features-operator");
+
+/// The operator with its webhook, outside of the cluster.
+struct Webhook {
+    process: Process,
+    port: Port,
+}
+
+impl Webhook {
+    fn start(server: &ApiServer, name: &str, more: &[&str]) -> Self {
+        let port = Port::lease();
+        let log = server.kubeconfig().with_file_name(format!("{name}.log"));
+        let process = Process::start(name, OPERATOR, log, |command| {
+            command.env("KUBECONFIG", server.kubeconfig());
+            command.args(["run", "--listen", "127.0.0.1:0", "--no-lease", "--webhook"]).arg(port.address());
+            command.args(["--webhook-image", "localhost/operator:1", "--webhook-image-pull-policy", "Never"]);
+            command.args(more);
+        });
+        Self { process, port }
+    }
+
+    fn url(&self) -> String {
+        format!("https://localhost:{}/inject", self.port.number)
+    }
+
+    /// The configuration that leads to this webhook.
+    fn configuration(&self) -> String {
+        let output = Command::new(OPERATOR).arg("webhook-configuration").output().unwrap();
+        let yaml = String::from_utf8(output.stdout).unwrap();
+        let mut configuration: Value = serde_saphyr::from_str(&yaml).unwrap();
+        configuration["webhooks"][0]["clientConfig"] = json!({ "url": self.url() });
+        configuration.to_string()
+    }
+}
+
+fn kubectl(server: &ApiServer, args: &[&str]) -> String {
+    let output = server.kubectl().args(args).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[tokio::test]
+async fn the_webhook_gives_the_pod_that_is_written_by_hand() {
+    let (server, client) = set().await;
+    let mut by_hand = Vec::new();
+    for pod in shapes() {
+        by_hand.push(stored(&client, &inject(&pod, &settings()).unwrap()).await.unwrap());
+    }
+    let mut webhook = Webhook::start(&server, "one", &[]);
+    apply(&server, &webhook.configuration());
+    until_injected(&client).await;
+    for (pod, by_hand) in shapes().iter().zip(&by_hand) {
+        let name = pod.metadata.name.as_deref().unwrap();
+        let injected = stored(&client, pod).await.unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(&injected, by_hand, "{name}");
+        let again = stored(&client, &inject(pod, &settings()).unwrap()).await.unwrap();
+        assert_eq!(&again, by_hand, "{name}");
+    }
+    let error = stored(&client, &wrong()).await.unwrap_err();
+    assert!(
+        error.contains("no container \"missing\"") && error.contains("correct the annotation"),
+        "{error}"
+    );
+
+    // a second replica takes the same certificate
+    let secret = || kubectl(&server, &["get", "secret", "kafka-features-operator-webhook", "-o", "yaml"]);
+    let before = secret();
+    let second = Webhook::start(&server, "two", &[]);
+    apply(&server, &second.configuration());
+    until_injected(&client).await;
+    assert_eq!(secret(), before);
+    assert!(!second.process.tail(100).contains("PRIVATE"));
+    assert!(second.process.tail(100).contains("was taken up"));
+
+    // what is no review is refused, and what is too large; the others are answered as before
+    let ask = |body: Vec<u8>| {
+        let mut curl = Command::new("curl");
+        curl.args([
+            "--insecure",
+            "--silent",
+            "--max-time",
+            "10",
+            "--output",
+            "/dev/null",
+            "--write-out",
+            "%{http_code}",
+        ]);
+        curl.args(["--data-binary", "@-", &second.url()]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = curl.spawn().unwrap();
+        let mut input = child.stdin.take().unwrap();
+        let writing = std::thread::spawn(move || _ = std::io::Write::write_all(&mut input, &body));
+        let output = child.wait_with_output().unwrap();
+        writing.join().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert_eq!(ask(b"garbage".to_vec()), "400");
+    assert_eq!(ask(vec![b'x'; 4 << 20]), "413");
+    assert!(stored(&client, &shapes()[0]).await.is_ok());
+
+    // it fails closed for labelled pods, and for no others
+    drop(second);
+    webhook.process.stop();
+    let labelled = stored(&client, &shapes()[0]).await.unwrap_err();
+    assert!(labelled.contains("pods.kafkafeatures.dev"), "{labelled}");
+    assert!(stored(&client, shapes().last().unwrap()).await.is_ok(), "the pod without the label");
+}
+
+async fn until_injected(client: &Client) {
+    for _ in 0..300 {
+        if stored(client, &shapes()[0]).await.is_ok_and(|spec| !spec["initContainers"].is_null()) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    panic!("pods are not injected: {:?}", stored(client, &shapes()[0]).await);
+}
+
+/// Certificates that live for seconds are renewed again and again, and the authority too, without one failed request.
+#[tokio::test]
+async fn certificates_are_renewed_in_mid_run() {
+    let (server, client) = set().await;
+    let webhook = Webhook::start(&server, "one", &["--webhook-lifetime-seconds", "3"]);
+    apply(&server, &webhook.configuration());
+    until_injected(&client).await;
+    let secret = || -> Value {
+        let text = kubectl(&server, &["get", "secret", "kafka-features-operator-webhook", "-o", "json"]);
+        serde_json::from_str::<Value>(&text).unwrap()["data"].clone()
+    };
+    let mut serving = std::collections::BTreeSet::new();
+    let mut authorities = std::collections::BTreeSet::new();
+    let begun = std::time::Instant::now();
+    while begun.elapsed() < Duration::from_secs(32) {
+        for _ in 0..4 {
+            // a connection of its own each time: one that stays shows no new certificate
+            let said = Command::new("curl")
+                .args([
+                    "--insecure",
+                    "--silent",
+                    "--max-time",
+                    "5",
+                    &webhook.url().replace("/inject", "/healthz"),
+                ])
+                .output()
+                .unwrap();
+            assert_eq!(String::from_utf8_lossy(&said.stdout), "ok\n");
+            stored(&client, &shapes()[0]).await.unwrap();
+        }
+        let now = secret();
+        serving.insert(now["tls.crt"].to_string());
+        authorities.insert(now["ca.crt"].to_string());
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    assert!(serving.len() > 5, "{} serving certificates", serving.len());
+    assert!(authorities.len() > 1, "{} authorities", authorities.len());
+}
+
+/// Certificates that others make, in a folder, are taken up when they change.
+#[tokio::test]
+async fn certificates_of_a_folder_are_followed() {
+    let (server, client) = set().await;
+    let folder = tempfile::tempdir().unwrap();
+    let authority = Authority::new();
+    let webhook =
+        Webhook::start(&server, "one", &["--webhook-certificates", folder.path().to_str().unwrap()]);
+    let trusting = |authority: &Authority| {
+        let mut configuration: Value = serde_json::from_str(&webhook.configuration()).unwrap();
+        let bundle =
+            base64::Engine::encode(&base64::engine::general_purpose::STANDARD, &authority.certificate);
+        configuration["webhooks"][0]["clientConfig"]["caBundle"] = json!(bundle);
+        configuration.to_string()
+    };
+    // nothing is there yet, then something that can't be used: labelled pods are refused
+    apply(&server, &trusting(&authority));
+    std::fs::write(folder.path().join("tls.crt"), "x").unwrap();
+    std::fs::write(folder.path().join("tls.key"), "x").unwrap();
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert!(stored(&client, &shapes()[0]).await.is_err());
+    authority.sign(folder.path());
+    until_injected(&client).await;
+    let other = Authority::new();
+    other.sign(folder.path());
+    apply(&server, &trusting(&other));
+    until_injected(&client).await;
+    assert!(!webhook.process.tail(100).contains("PRIVATE"));
+}
+
+struct Authority {
+    certificate: String,
+    issuer: rcgen::Issuer<'static, rcgen::KeyPair>,
+}
+
+impl Authority {
+    fn new() -> Self {
+        let key = rcgen::KeyPair::generate().unwrap();
+        let mut params = rcgen::CertificateParams::new(Vec::new()).unwrap();
+        params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        let certificate = params.self_signed(&key).unwrap().pem();
+        Self { certificate, issuer: rcgen::Issuer::new(params, key) }
+    }
+
+    fn sign(&self, folder: &std::path::Path) {
+        let key = rcgen::KeyPair::generate().unwrap();
+        let params = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+        let certificate = params.signed_by(&key, &self.issuer).unwrap();
+        std::fs::write(folder.join("tls.crt"), certificate.pem()).unwrap();
+        std::fs::write(folder.join("tls.key"), key.serialize_pem()).unwrap();
+    }
+}
+
+/// What the commands print, and what they read.
 #[test]
-fn the_command_prints_the_policy() {
-    let tool = env!("CARGO_BIN_EXE_kafka-features-operator");
-    let arguments = ["policy", "--image", "localhost/operator:1", "--image-pull-policy", "Never"];
-    let output = Command::new(tool).args(arguments).output().unwrap();
-    assert_eq!(String::from_utf8(output.stdout).unwrap(), policy_yaml(&settings()).unwrap());
+fn the_files_are_what_the_commands_print() {
+    let print = |arguments: &[&str]| {
+        let output = Command::new(OPERATOR).args(arguments).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let file =
+        |path: &str| std::fs::read_to_string(format!("{}/{path}", env!("CARGO_MANIFEST_DIR"))).unwrap();
+    let image = ["policy", "--image", "kafka-features-operator:dev"];
+    assert_eq!(print(&image), file("deploy/policy/policy.yaml"), "run `make generated`");
+    assert_eq!(
+        print(&["webhook-configuration"]),
+        file("deploy/webhook/configuration.yaml"),
+        "run `make generated`"
+    );
+}
+
+#[test]
+fn a_manifest_goes_through_the_command() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("pod.yaml");
+    let text = serde_saphyr::to_string(&shapes()[2]).unwrap();
+    std::fs::write(&path, &text).unwrap();
+    let arguments = ["inject", "--image", "localhost/operator:1", "--image-pull-policy", "Never", "-f"];
+    let output = Command::new(OPERATOR).args(arguments).arg(&path).output().unwrap();
+    assert!(output.status.success());
+    let pod: Pod = serde_saphyr::from_str(&String::from_utf8(output.stdout).unwrap()).unwrap();
+    assert_eq!(pod, inject(&shapes()[2], &settings()).unwrap());
+    let output = Command::new(OPERATOR).args(arguments).arg(folder.path().join("no")).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success() && said.lines().count() == 1 && said.contains("No such file"), "{said}");
 }

@@ -4,7 +4,9 @@
 //! Nothing that is added depends on a cluster's state, nor on whether the resource exists yet.
 
 mod container;
+pub mod manifest;
 mod policy;
+pub mod webhook;
 
 use std::collections::BTreeMap;
 

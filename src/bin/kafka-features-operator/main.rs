@@ -1,7 +1,10 @@
 //! The operator's binary.
 
-use std::io::IsTerminal as _;
+mod webhook;
+
+use std::io::{IsTerminal as _, Read as _};
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,6 +34,26 @@ enum Command {
     Crd,
     /// Print the policy by which the API server adds the init containers to labelled pods.
     Policy(Injected),
+    /// Print the configuration that has the API server ask the operator's webhook.
+    WebhookConfiguration(Configured),
+    /// Add the init containers to the pods of a manifest that have the label.
+    Inject {
+        #[command(flatten)]
+        injected: Injected,
+        /// The manifest; standard input if left out.
+        #[arg(long, short, value_name = "FILE")]
+        file: Option<PathBuf>,
+    },
+}
+
+#[derive(Args, Debug)]
+struct Configured {
+    /// The Service that the API server reaches the webhook by.
+    #[arg(long, default_value = "kafka-features-operator")]
+    service: String,
+    /// Its namespace.
+    #[arg(long, default_value = "kafka-features-operator")]
+    namespace: String,
 }
 
 #[derive(Args, Debug)]
@@ -59,6 +82,8 @@ struct Run {
     listen: SocketAddr,
     #[command(flatten)]
     lease: Lease,
+    #[command(flatten)]
+    webhook: webhook::Options,
 }
 
 #[derive(Args, Debug)]
@@ -104,6 +129,12 @@ fn main() -> ExitCode {
         Command::Policy(injected) => {
             injection::policy_yaml(&injected.settings()).map(|yaml| print!("{yaml}")).map_err(Into::into)
         }
+        Command::WebhookConfiguration(Configured { service, namespace }) => {
+            injection::webhook::configuration_yaml(&namespace, &service)
+                .map(|yaml| print!("{yaml}"))
+                .map_err(Into::into)
+        }
+        Command::Inject { injected, file } => inject(&injected.settings(), file.as_deref()),
         Command::Crd => api::definition_yaml().map(|yaml| print!("{yaml}")).map_err(Into::into),
     };
     match done {
@@ -113,6 +144,21 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+fn inject(settings: &injection::Settings, file: Option<&Path>) -> Result<(), Box<dyn std::error::Error>> {
+    let text = match file {
+        Some(path) => {
+            std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?
+        }
+        None => {
+            let mut text = String::new();
+            std::io::stdin().read_to_string(&mut text)?;
+            text
+        }
+    };
+    print!("{}", injection::manifest::inject_manifest(&text, settings)?);
+    Ok(())
 }
 
 #[tokio::main]
@@ -139,7 +185,19 @@ async fn run(arguments: Run) -> Result<(), Box<dyn std::error::Error>> {
         lease: arguments.lease.terms(),
         ..Default::default()
     };
+    let namespace = own_namespace().unwrap_or_else(|| "default".to_owned());
+    let webhook = arguments.webhook.webhook(namespace);
+    let injecting = {
+        let client = client.clone();
+        async move {
+            match webhook {
+                Some(webhook) => injection::webhook::serve(client, webhook).await,
+                None => std::future::pending().await,
+            }
+        }
+    };
     tokio::select! {
+        failed = injecting => Ok(failed?),
         ended = controller::run(client, settings, Arc::clone(&telemetry), shutdown) => Ok(ended?),
         failed = telemetry::serve(listener, telemetry) => Ok(failed?),
     }
