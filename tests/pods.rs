@@ -12,7 +12,7 @@ mod workload;
 use std::time::Instant;
 
 use serde_json::json;
-use stage::{Stage, Status, meta, wipe};
+use stage::{Form, Stage, Status, meta, wipe};
 use workload::{Workload, resource};
 
 fn all_formatted(pods: usize) -> impl Fn(&Status) -> bool {
@@ -191,10 +191,10 @@ async fn a_static_quorum_is_formatted_and_its_lost_voters_wait() {
     assert_eq!(meta(&folders[0]), kept);
 }
 
-/// A quorum that began static and has become dynamic, with the voters still in its files.
+/// A quorum that began static and has become dynamic, with the voters still in its files. The webhook adds the containers.
 #[tokio::test(flavor = "multi_thread")]
 async fn after_kraft_version_has_moved_a_lost_controller_observes() {
-    let stage = Stage::set(&["4.4.0"]).await;
+    let stage = Stage::set_with(&["4.4.0"], Form::Webhook).await;
     let namespace = "moved";
     stage.namespace(namespace);
     let mut nodes = Workload::new(namespace, "mix", "broker,controller", 0, "");
@@ -224,4 +224,14 @@ async fn after_kraft_version_has_moved_a_lost_controller_observes() {
         })
         .await;
     assert!(!places.contains(&"Leader".to_owned()), "{places:?}");
+    let log = [
+        "-n",
+        "kafka-features-operator",
+        "logs",
+        "-l",
+        "app.kubernetes.io/name=kafka-features-operator",
+        "--tail=-1",
+    ];
+    let renewed = stage.node.kubectl_ok(&log).matches("the webhook's certificate was taken up").count();
+    assert!(renewed > 2, "its certificate was renewed {renewed} times in mid-run");
 }

@@ -22,6 +22,8 @@ const PATIENCE: Duration = Duration::from_secs(120);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     Policy,
+    /// The operator's webhook; its certificates live for seconds.
+    Webhook,
     /// Nothing adds them: the manifest has them.
     ByHand,
 }
@@ -100,7 +102,7 @@ impl Stage {
             stage.deploy();
         });
         println!("the node and the operator are ready after {:.1?}", begun.elapsed());
-        if form == Form::Policy {
+        if form != Form::ByHand {
             stage.until_injected().await;
         }
         stage
@@ -120,6 +122,7 @@ impl Stage {
     fn deploy(&self) {
         let overlay = match self.form {
             Form::Policy => "policy",
+            Form::Webhook => "webhook",
             Form::ByHand => "base",
         };
         let overlay = format!("{}/deploy/{overlay}", env!("CARGO_MANIFEST_DIR"));
@@ -127,14 +130,18 @@ impl Stage {
         // a container's command is in the image's entry point, which is packed as its command here
         let rendered = rendered
             .replace("kafka-features-operator:dev", IMAGE)
-            .replace("- args:\n        - run", "- args:\n        - /kafka-features-operator\n        - run");
+            .replace("- args:\n        - run", "- args:\n        - /kafka-features-operator\n        - run")
+            .replace(
+                "--webhook=0.0.0.0:9443",
+                "--webhook=0.0.0.0:9443\n        - --webhook-lifetime-seconds=9",
+            );
         self.apply_text(&rendered);
         let wait =
             ["-n", "kafka-features-operator", "rollout", "status", "deployment/kafka-features-operator"];
         self.node.kubectl_ok(&[&wait[..], &["--timeout=120s"]].concat());
     }
 
-    /// Waits until the API server applies the policy.
+    /// Waits until labelled pods get the containers.
     async fn until_injected(&self) {
         let begun = Instant::now();
         let probe = json!({
@@ -149,7 +156,7 @@ impl Stage {
             .1
             .contains("kafka-features-format")
         {
-            assert!(begun.elapsed() < PATIENCE, "the policy never became active");
+            assert!(begun.elapsed() < PATIENCE, "the injection never became active");
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
     }
