@@ -1,6 +1,6 @@
 # The two commands: `make demo` shows the main job, `make test` runs everything that CI runs.
 .DELETE_ON_ERROR:
-.PHONY: demo test test-full bench check setup generated require-cargo
+.PHONY: demo demo-pods test test-full bench check setup generated require-cargo
 
 SETUP := tests/testbed/setup.sh
 
@@ -10,6 +10,12 @@ demo: require-cargo
 	@$(SETUP) demo
 	@cargo build --locked --quiet --bin kafka-features-operator --example demo
 	@cargo run --locked --quiet --example demo -- $(if $(KEEP),--keep)
+
+# Has a Kafka cluster of plain StatefulSets formatted, brought up and upgraded on a real node. Asks for root.
+demo-pods: require-cargo
+	@$(SETUP) demo-pods
+	@cargo build --locked --quiet --example demo-pods
+	@cargo run --locked --quiet --example demo-pods -- $(if $(KEEP),--keep)
 
 # Everything that CI runs. Property tests run a sample of their cases, the same each time; SEED=… takes another.
 SEED ?= 1022

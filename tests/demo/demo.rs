@@ -3,6 +3,7 @@
 //! once that is replaced. Only the cluster itself, asked by Kafka's own tool, says whether it arrived.
 //! Nothing that it starts outlives it, whether it succeeds, fails or is interrupted.
 
+mod harness;
 mod keep;
 mod progress;
 mod resource;
@@ -16,9 +17,8 @@ use std::path::Path;
 use std::process::{ExitCode, Stdio};
 
 use kafka_features_operator::api::KafkaFeatures;
-use tokio::signal::unix::{SignalKind, signal};
-use tokio::task::block_in_place;
 
+use harness::blocking;
 use progress::Progress;
 use resource::{follow, is_ready, waits_for};
 use testbed::process::Process;
@@ -34,53 +34,7 @@ const SAMPLE: &str = include_str!("../../deploy/samples/kafkafeatures.yaml");
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    // the testbed panics when a part fails: of that a person needs the reason, not the place
-    std::panic::set_hook(Box::new(|panic| {
-        let payload = panic.payload();
-        let text = payload.downcast_ref::<String>().map(String::as_str);
-        let reason = text.or_else(|| payload.downcast_ref::<&str>().copied());
-        eprintln!("demo: failed: {}", reason.unwrap_or("a part of the testbed panicked"));
-    }));
-    let mut demo = tokio::spawn(demo());
-    let ended = tokio::select! {
-        ended = &mut demo => ended,
-        name = interruption() => {
-            eprintln!("demo: {name}; taking everything down");
-            // the parts end as the task's values are dropped, which is what is waited for
-            demo.abort();
-            demo.await
-        }
-    };
-    match ended {
-        Ok(Ok(mut parts)) => {
-            if std::env::args().any(|arg| arg == "--keep") {
-                println!("{}", keep::guide(&parts));
-                interruption().await;
-            }
-            println!("demo: done; taking everything down");
-            parts.operator.stop();
-            ExitCode::SUCCESS
-        }
-        Ok(Err(reason)) => {
-            eprintln!("demo: failed: {reason}");
-            ExitCode::FAILURE
-        }
-        // interrupted or panicked: told above
-        Err(_) => ExitCode::FAILURE,
-    }
-}
-
-/// Waits for a signal that asks for the end, and names it.
-async fn interruption() -> &'static str {
-    let of = async |kind| match signal(kind) {
-        Ok(mut signals) => signals.recv().await.unwrap_or_default(),
-        Err(_) => std::future::pending().await,
-    };
-    tokio::select! {
-        () = of(SignalKind::interrupt()) => "interrupted",
-        () = of(SignalKind::terminate()) => "terminated",
-        () = of(SignalKind::hangup()) => "hung up",
-    }
+    harness::run(demo(), keep::guide).await
 }
 
 /// What runs; it ends with this value.
@@ -88,6 +42,12 @@ struct Parts {
     operator: Process,
     kafka: Kafka,
     server: ApiServer,
+}
+
+impl Drop for Parts {
+    fn drop(&mut self) {
+        self.operator.stop();
+    }
 }
 
 async fn demo() -> Result<Parts, String> {
@@ -175,13 +135,6 @@ async fn kubectl(server: &ApiServer, args: &[&str], input: &str) -> Result<(), S
         return Ok(());
     }
     Err(format!("kubectl {}: {}", args.join(" "), String::from_utf8_lossy(&output.stderr).trim()))
-}
-
-/// Calls what takes its time, and then lets an interruption take effect.
-async fn blocking<T>(work: impl FnOnce() -> T) -> T {
-    let done = block_in_place(work);
-    tokio::task::yield_now().await;
-    done
 }
 
 fn told(what: &str, error: impl Display) -> String {

@@ -47,6 +47,15 @@ fn lines(status: &KafkaFeaturesStatus) -> Vec<(String, String)> {
         let line = format!("{}={}: {}", condition.type_, condition.status, condition.message);
         lines.push((condition.type_.clone(), line));
     }
+    for pod in &status.pods {
+        let node = pod.node_id.map_or_else(String::new, |id| format!(" (node {id})"));
+        let part = pod.part.as_ref().map_or_else(String::new, |part| format!(" as {part}"));
+        let why = pod.message.as_ref().map_or_else(String::new, |why| format!(": {why}"));
+        lines.push((
+            format!("pod {}", pod.name),
+            format!("pod {}{node}: {:?}{part}{why}", pod.name, pod.state),
+        ));
+    }
     for step in &status.plan {
         let way = if step.one_way { ", one way" } else { "" };
         let when = step.request.map_or_else(|| "held".to_owned(), |number| format!("request {number}"));

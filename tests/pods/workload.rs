@@ -1,6 +1,7 @@
 //! Kafka as people run it without an operator of its own: plain StatefulSets with volume claims.
 
 #![allow(dead_code, unreachable_pub, missing_docs)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::path::PathBuf;
 

@@ -6,6 +6,7 @@
 #   setup.sh kafka VERSION…   Kafka's jars, from kafka/VERSION/pom.xml, and the Java oracle compiled for them
 #   setup.sh image-kafka VERSION…  images of Kafka with a Java runtime and a shell
 #   setup.sh demo             what the demo needs
+#   setup.sh demo-pods        what the demo with pods needs
 #   setup.sh all              everything that has a manifest here
 #   setup.sh deny             cargo-deny
 #   setup.sh path PART        prints where a part stands: kubernetes, node, kafka VERSION, oracle VERSION,
@@ -196,6 +197,9 @@ case ${1:-all} in
   kafka) shift; need_java; kafka "$@" ;;
   image-kafka) shift; need_kubernetes; need_java; need_node; need_images; image_kafka "$@" ;;
   demo) need_cargo; need_kubernetes; need_java; kubernetes; kafka $demo_kafka ;;
+  demo-pods)
+    need_cargo; need_kubernetes; need_java; need_node; need_images
+    node; image_kafka $image_kafka ;;
   all)
     need_cargo; need_kubernetes; need_java; need_node; need_images; need_strace
     node; kafka $(ls "$here/kafka"); image_kafka $image_kafka ;;
@@ -211,5 +215,5 @@ case ${1:-all} in
       *) fail "unknown part ${2:-}: kubernetes, node, kafka VERSION, oracle VERSION, image-kafka VERSION or deny" ;;
     esac ;;
   where) echo "$cache" ;;
-  *) fail "unknown command $1: kubernetes, node, kafka VERSION, image-kafka VERSION, demo, all, deny, path or where" ;;
+  *) fail "unknown command $1: kubernetes, node, kafka VERSION, image-kafka VERSION, demo, demo-pods, all, deny, path or where" ;;
 esac
