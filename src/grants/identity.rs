@@ -49,6 +49,15 @@ pub(super) fn cluster_id(situation: &Situation<'_>) -> Result<Option<String>, Fa
     }
 }
 
+/// Sees that no older resource formats for the same cluster.
+pub(super) fn check_owner(situation: &Situation<'_>) -> Result<(), Failure> {
+    let Some(owner) = situation.owner else { return Ok(()) };
+    Err(Failure::new(
+        "FormatConflict",
+        format!("the older resource {owner} formats for this cluster already: only one may have format"),
+    ))
+}
+
 fn variable<'a>(situation: &Situation<'a>) -> &'a str {
     situation.format.cluster_id_env.as_deref().unwrap_or_default()
 }

@@ -65,6 +65,15 @@ impl Pod {
         self.format.as_ref().or(self.look.as_ref())
     }
 
+    /// Whether its directories were found formatted, and it is this controller.
+    fn is_formatted_as(&self, node_id: i32) -> bool {
+        self.latest().is_some_and(|report| {
+            report.controller
+                && report.node_id == Some(node_id)
+                && matches!(report.verdict, Verdict::Formatted | Verdict::FormattedNow)
+        })
+    }
+
     /// Why its containers failed by themselves. What they only repeat of a denial is judged anew.
     fn failed_by_itself(&self) -> Option<Failure> {
         let report = self.latest().filter(|report| report.verdict == Verdict::Failed && !report.denied)?;
@@ -94,6 +103,8 @@ pub struct Situation<'a> {
     pub observed: Option<&'a Observed>,
     /// The pods.
     pub pods: &'a [Pod],
+    /// An older resource that formats for the same cluster.
+    pub owner: Option<&'a str>,
     /// Why nothing may be granted for now; `None` where it may.
     pub held: Option<&'a str>,
 }
@@ -200,28 +211,28 @@ impl Decision {
 pub fn decide(situation: &Situation<'_>, fresh: &mut dyn FnMut() -> String) -> Decision {
     let mut views: Vec<PodView> = situation.pods.iter().filter(|pod| !pod.going).map(view).collect();
     views.sort_by(|a, b| a.name.cmp(&b.name));
-    let cluster_id = match identity::cluster_id(situation) {
-        Ok(id) => id,
-        Err(failure) => {
-            return Decision {
-                record: situation.record.cloned(),
-                pods: views,
-                failure: Some(failure),
-                ..Decision::default()
-            };
-        }
-    };
     let looked = situation.pods.iter().any(|pod| pod.injected && pod.look.is_some());
-    let record = match situation.record {
-        Some(record) => Some(record.clone()),
-        None if looked => record::begin(situation, cluster_id, fresh),
-        None => None,
+    let found = identity::cluster_id(situation).and_then(|id| {
+        identity::check_owner(situation)?;
+        match situation.record {
+            Some(record) => Ok(Some(record.clone())),
+            None if looked => record::begin(situation, id, fresh),
+            None => Ok(None),
+        }
+    });
+    let record = match found {
+        Ok(record) => record,
+        Err(failure) => {
+            let (record, failure) = (situation.record.cloned(), Some(failure));
+            return Decision { record, pods: views, failure, ..Decision::default() };
+        }
     };
     let Some(mut record) = record else { return Decision { pods: views, ..Decision::default() } };
     record.learn(situation);
     let mut decision = Decision { pods: views, ..Decision::default() };
     identity::check_pods(situation, &record, &mut decision.pods);
     parts::assign(situation, &mut record, &mut decision);
+    parts::tell_of_old_voters(situation, &mut decision);
     if situation.held.is_none() {
         decision.denials = denials(situation, &decision.pods);
     }

@@ -6,7 +6,7 @@ use super::record::is_up;
 use super::{Decision, Failure, Pod, Record, Situation, ToGrant, VoterState, levels};
 use crate::api::PodState;
 use crate::api::pods::{Grant, GrantedVoter, Part, Report};
-use crate::features::observed::{Known, NodeId, Quorum};
+use crate::features::observed::{Known, Quorum};
 
 /// What comes of a node that waits.
 enum Outcome {
@@ -170,7 +170,7 @@ fn lost_voter(situation: &Situation<'_>, record: &Record, report: &Report, node_
             )),
         };
     }
-    let healthy = quorum.is_some_and(|quorum| has_healthy_majority(quorum, node_id, record.voters.len()));
+    let healthy = quorum.is_some_and(|quorum| has_healthy_majority(situation, record, quorum, node_id));
     if healthy {
         Outcome::format(Part::ReturningVoter)
     } else {
@@ -185,13 +185,38 @@ fn quorum<'a>(situation: &Situation<'a>) -> Option<&'a Quorum> {
     situation.observed?.quorum.value()
 }
 
-/// Whether enough voters besides one have what the leader has.
-fn has_healthy_majority(quorum: &Quorum, besides: i32, voters: usize) -> bool {
+/// Whether enough voters besides one have what the leader has. A leader goes on counting one that has just lost its volume:
+/// of those that are pods, only one whose directories were found formatted counts.
+fn has_healthy_majority(situation: &Situation<'_>, record: &Record, quorum: &Quorum, besides: i32) -> bool {
     let Known::Yes(leader) = &quorum.leader else { return false };
-    let besides = NodeId(besides);
-    let healthy: BTreeSet<&NodeId> =
-        quorum.details.caught_up.iter().chain([leader]).filter(|id| **id != besides).collect();
-    *leader != besides && healthy.len() * 2 > voters.max(quorum.voters.len())
+    let sound = |id: i32| {
+        let in_pods = record.voter(id).is_none_or(|voter| voter.in_pods);
+        !in_pods || situation.pods.iter().any(|pod| !pod.going && pod.is_formatted_as(id))
+    };
+    let others: BTreeSet<i32> =
+        quorum.details.caught_up.iter().chain([leader]).map(|id| id.0).filter(|id| *id != besides).collect();
+    let healthy = others.iter().filter(|id| sound(**id)).count();
+    leader.0 != besides && sound(leader.0) && healthy * 2 > record.voters.len().max(quorum.voters.len())
+}
+
+/// Tells of controllers that came back as observers, whom Kafka still lists as voters under the directory that was lost.
+pub(super) fn tell_of_old_voters(situation: &Situation<'_>, decision: &mut Decision) {
+    let Some(quorum) = quorum(situation) else { return };
+    for view in decision.pods.iter_mut().filter(|view| view.state == PodState::Formatted) {
+        let pod = situation.pods.iter().find(|pod| pod.name == view.name && !pod.going);
+        let Some(report) = pod.and_then(Pod::latest).filter(|report| report.controller) else { continue };
+        let old = quorum.details.voters.iter().find(|voter| {
+            Some(voter.id.0) == report.node_id && Some(&voter.directory_id) != report.directory_id.as_ref()
+        });
+        if let (Some(old), Some(own)) = (old, &report.directory_id) {
+            view.waits_for = Some(format!(
+                "it observes: the quorum still lists controller {} as a voter with the directory {}, which was lost; to let it \
+                 vote again, remove that one (kafka-metadata-quorum remove-controller), and add the one that it has now, {own} \
+                 (add-controller)",
+                old.id, old.directory_id
+            ));
+        }
+    }
 }
 
 /// A controller that joins without a vote. One whose file still names static voters must be told the real ones, or it would

@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Pod, Situation};
+use super::{Failure, Pod, Situation};
 use crate::api::QuorumKind;
 use crate::api::pods::{Report, Verdict};
 use crate::features::FeatureName;
 use crate::features::observed::{Known, Observed};
+use crate::storage::Uuid;
 
 /// Whether a controller that the cluster begins with may have been formatted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,6 +38,9 @@ pub struct RecordedVoter {
     pub directory_id: Option<String>,
     /// Whether it may have been formatted.
     pub state: VoterState,
+    /// Whether it was ever seen to be a pod of the resource: then it is known from there whether it has lost its volume.
+    #[serde(default)]
+    pub in_pods: bool,
 }
 
 /// The identity record.
@@ -60,23 +64,42 @@ pub struct Record {
 
 /// The record of a cluster that has none yet; `None` while it is not known what its quorum begins with. Where anything
 /// speaks for a cluster that exists already, no controller counts as never formatted.
+///
+/// # Errors
+/// If the id of a new cluster is out of form.
 pub(super) fn begin(
     situation: &Situation<'_>,
     cluster_id: Option<String>,
     fresh: &mut dyn FnMut() -> String,
-) -> Option<Record> {
+) -> Result<Option<Record>, Failure> {
     let reports = || situation.pods.iter().filter_map(|pod| pod.look.as_ref());
     let exists = situation.observed.is_some()
         || situation.remembered.is_some()
         || reports().any(|report| report.cluster_id.is_some());
+    // clusters that exist have what ids they have
+    if let Some(id) = cluster_id.as_ref().filter(|id| !exists && id.parse::<Uuid>().is_err()) {
+        let message = format!(
+            "{id:?} is to be the id of a new cluster, and clusters' ids are 22 characters of URL-safe base64: leave it out, or \
+             give one such as `kafka-storage random-uuid` prints"
+        );
+        return Err(Failure::new("ClusterIdInvalid", message));
+    }
     let state = if exists { VoterState::Formatted } else { VoterState::Ungranted };
     let kind = situation.format.quorum;
     let voters: Vec<RecordedVoter> = match kind {
         QuorumKind::Static => {
-            let voters = reports().map(|report| &report.static_voters).find(|voters| !voters.is_empty())?;
+            let mut voters = reports().map(|report| &report.static_voters);
+            let Some(voters) = voters.find(|voters| !voters.is_empty()) else { return Ok(None) };
             let voter = |text: &String| {
                 let (node_id, host, port) = parse(text)?;
-                Some(RecordedVoter { node_id, host, port, directory_id: None, state: state.clone() })
+                Some(RecordedVoter {
+                    node_id,
+                    host,
+                    port,
+                    directory_id: None,
+                    state: state.clone(),
+                    in_pods: false,
+                })
             };
             voters.iter().filter_map(voter).collect()
         }
@@ -88,18 +111,19 @@ pub(super) fn begin(
                 port: u16::try_from(of.port).unwrap_or_default(),
                 directory_id: Some(found(situation.pods, of.node_id).unwrap_or_else(&mut *fresh)),
                 state: state.clone(),
+                in_pods: false,
             };
             controllers.map(voter).collect()
         }
     };
-    Some(Record {
+    Ok(Some(Record {
         cluster_id: cluster_id.unwrap_or_else(fresh),
         quorum: kind,
         dynamic: kind != QuorumKind::Static,
         seen_up: situation.observed.is_some() || situation.remembered.is_some(),
         levels: BTreeMap::new(),
         voters,
-    })
+    }))
 }
 
 /// The id of the metadata directory that a controller has already.
@@ -141,6 +165,11 @@ impl Record {
     }
 
     fn learn_report(&mut self, report: &Report) {
+        if report.controller
+            && let Some(voter) = report.node_id.and_then(|id| self.voter_mut(id))
+        {
+            voter.in_pods = true;
+        }
         let formatted = matches!(report.verdict, Verdict::Formatted | Verdict::FormattedNow);
         if !(formatted || report.directory_id.is_some() || report.metadata_directory_missing)
             || !report.controller

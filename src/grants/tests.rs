@@ -17,10 +17,12 @@ struct Scene {
     record: Option<Record>,
     observed: Option<Observed>,
     pods: Vec<Pod>,
+    owner: Option<&'static str>,
     held: Option<&'static str>,
     ids: u32,
 }
 
+const IMAGE: &str = "5L6g3nShT-eMCtK--X86sw";
 const VOTERS: [i32; 3] = [0, 1, 2];
 
 fn scene(quorum: QuorumKind) -> Scene {
@@ -43,6 +45,7 @@ fn scene(quorum: QuorumKind) -> Scene {
         record: None,
         observed: None,
         pods: Vec::new(),
+        owner: None,
         held: None,
         ids: 0,
     }
@@ -140,6 +143,7 @@ impl Scene {
                 record: self.record.as_ref(),
                 observed: self.observed.as_ref(),
                 pods: &self.pods,
+                owner: self.owner,
                 held: self.held,
             },
             fresh,
@@ -305,6 +309,15 @@ fn a_static_voter_that_comes_back_empty_waits_for_a_healthy_majority() {
     // its own old entry does not count
     scene.up(0, &[0, 2]);
     assert!(scene.pass().grants.is_empty());
+    // nor does one that the leader has not missed yet, and that has lost its volume too
+    let kept = scene.pods.iter().find(|pod| pod.name == "k-1").cloned().unwrap();
+    scene.up(0, &[0, 1]);
+    scene.add(1, true);
+    let both = scene.pass();
+    assert!(both.grants.is_empty() && waits_for(&both, "k-1").contains("healthy majority"), "{both:?}");
+    scene.pods.retain(|pod| pod.name != "k-1");
+    assert!(scene.pass().grants.is_empty(), "nor one whose pod is gone at this moment");
+    scene.pods.push(kept);
     scene.up(0, &[0, 1]);
     assert_eq!(parts(&scene.pass()), [(2, Part::ReturningVoter)]);
 }
@@ -434,14 +447,14 @@ fn the_cluster_id_comes_from_the_first_that_knows_one_and_two_are_refused() {
     let mut scene = Scene::controllers(QuorumKind::InitialControllers);
     scene.format.cluster_id_env = Some("CLUSTER_ID".into());
     for pod in &mut scene.pods {
-        pod.given_id = GivenId::Value("image".into());
+        pod.given_id = GivenId::Value(IMAGE.into());
     }
-    assert_eq!(id_of(&scene.pass()), "image");
+    assert_eq!(id_of(&scene.pass()), IMAGE);
     scene.pinned = Some("pinned".into());
     let decision = scene.pass();
     let failure = decision.first_failure().unwrap();
     assert_eq!((failure.reason.as_str(), decision.grants.len()), ("ClusterIdMismatch", 0));
-    assert!(failure.message.contains("\"pinned\"") && failure.message.contains("\"image\""), "{failure:?}");
+    assert!(failure.message.contains("\"pinned\"") && failure.message.contains(IMAGE), "{failure:?}");
 
     // a pod with the volume of another cluster fails; the others go on
     let mut scene = formatted(QuorumKind::InitialControllers);
@@ -520,6 +533,36 @@ fn a_pod_that_is_denied_is_judged_anew_once_what_was_wrong_is_right() {
     (look.verdict, look.reason) = (Verdict::Failed, Some("NodeIdMismatch".into()));
     let decision = scene.pass();
     assert_eq!((decision.denials.len(), reason(&decision).as_deref()), (0, Some("NodeIdMismatch")));
+}
+
+#[test]
+fn a_new_cluster_gets_no_odd_id_and_one_resource_formats_for_it() {
+    let mut scene = Scene::controllers(QuorumKind::InitialControllers);
+    scene.pinned = Some("my-kafka".into());
+    let decision = scene.pass();
+    assert_eq!((reason(&decision).as_deref(), decision.grants.len()), (Some("ClusterIdInvalid"), 0));
+    // one that exists has what id it has
+    scene.observed = None;
+    let look = scene.pods[0].look.as_mut().unwrap();
+    (look.verdict, look.cluster_id) = (Verdict::Formatted, Some("my-kafka".into()));
+    assert_eq!(scene.pass().record.unwrap().cluster_id, "my-kafka");
+    let mut scene = Scene::controllers(QuorumKind::InitialControllers);
+    scene.owner = Some("ns/older");
+    let decision = scene.pass();
+    assert_eq!((reason(&decision).as_deref(), decision.grants.len()), (Some("FormatConflict"), 0));
+    assert!(decision.first_failure().unwrap().message.contains("ns/older"));
+}
+
+#[test]
+fn a_voter_that_came_back_as_an_observer_is_told_of_until_it_votes_again() {
+    let mut scene = formatted(QuorumKind::InitialControllers);
+    scene.add(2, true);
+    scene.up(1, &[0, 1]);
+    scene.pass();
+    scene.formatted();
+    let told = waits_for(&scene.pass(), "k-2");
+    assert!(told.contains("running-2") && told.contains("remove-controller"), "{told}");
+    assert_eq!(scene.pass().waiting(), None, "nothing is waited for");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, ListParams, Patch, PatchParams};
 use serde_json::json;
 
-use super::resource::Resource;
+use super::resource::{Resource, full_name, seniority};
 use super::{Context, Error, NAME, in_time};
 use crate::api::pods::{Answer, CLUSTER_LABEL, GRANT};
 use crate::api::{Format, KafkaFeaturesSpec};
@@ -67,8 +67,10 @@ pub(super) async fn tend(
             return Ok(Some(Formatting { decision, granted: Vec::new(), recorded: false }));
         }
     };
+    let owner = owner(context, resource, record.map(|record| record.cluster_id.as_str()));
     let situation = Situation {
         resource: &name,
+        owner: owner.as_deref(),
         format,
         target: &spec.target,
         pinned: spec.cluster_id.as_ref().map(|id| id.0.as_str()),
@@ -90,6 +92,25 @@ pub(super) async fn tend(
 
 /// No label's value is longer.
 const LONGEST_LABEL: usize = 63;
+
+/// An older resource that formats for the same cluster.
+fn owner(context: &Context, resource: &Resource, recorded: Option<&str>) -> Option<String> {
+    let cluster = resource.status.cluster_id.as_deref().or(recorded)?;
+    let own = seniority(&resource.metadata);
+    context
+        .resources
+        .state()
+        .iter()
+        .filter_map(|guarded| guarded.0.as_ref().ok())
+        .filter(|other| other.spec.format.is_some() && other.metadata.deletion_timestamp.is_none())
+        .filter(|other| other.metadata.uid != resource.metadata.uid)
+        .filter(|other| {
+            other.status.as_ref().and_then(|status| status.cluster_id.as_deref()) == Some(cluster)
+        })
+        .filter(|other| seniority(&other.metadata) < own)
+        .map(full_name)
+        .next()
+}
 
 fn format_of(resource: &Resource) -> Option<&Format> {
     resource.spec.as_ref().ok().and_then(|spec: &KafkaFeaturesSpec| spec.format.as_ref())
