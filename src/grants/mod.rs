@@ -193,15 +193,20 @@ impl Decision {
         let mut by_cause: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         for pod in &self.pods {
             let cause = match pod.state {
-                PodState::Starting => "its init containers to begin",
-                PodState::Granted => "its format to be done",
-                PodState::Waiting => pod.waits_for.as_deref().unwrap_or("its grant"),
+                PodState::Starting => "the init containers to begin",
+                PodState::Granted => "the format to be done",
+                PodState::Waiting => pod.waits_for.as_deref().unwrap_or("a grant"),
                 PodState::NotInjected | PodState::Formatted | PodState::Failed => continue,
             };
             by_cause.entry(cause).or_default().push(&pod.name);
         }
-        let causes: Vec<String> =
-            by_cause.iter().map(|(cause, pods)| format!("{} waits for {cause}", pods.join(", "))).collect();
+        let causes: Vec<String> = by_cause
+            .iter()
+            .map(|(cause, pods)| {
+                let waits = if pods.len() == 1 { "waits" } else { "wait" };
+                format!("{} {waits} for {cause}", pods.join(", "))
+            })
+            .collect();
         (!causes.is_empty()).then(|| format!("{}.", causes.join("; ")))
     }
 }

@@ -632,8 +632,8 @@ fn what_waits_for_what_is_one_line() {
     scene.add(1, true);
     scene.add(9, false).look = None;
     let text = scene.pass().waiting().unwrap();
-    assert!(text.contains("k-0, k-1 waits for the pods of the controllers 2"), "{text}");
-    assert!(text.contains("k-9 waits for its init containers"), "{text}");
+    assert!(text.contains("k-0, k-1 wait for the pods of the controllers 2"), "{text}");
+    assert!(text.contains("k-9 waits for the init containers"), "{text}");
     let record = scene.record.unwrap();
     let text = serde_json::to_string(&record).unwrap();
     assert_eq!(serde_json::from_str::<Record>(&text).unwrap(), record);
