@@ -385,6 +385,25 @@ fn a_denial_ends_the_container_with_its_reason_and_a_grant_that_follows_is_taken
 }
 
 #[test]
+fn a_report_fits_into_a_termination_message() {
+    let voters: Vec<String> = (1..=33)
+        .map(|id| format!("{id}@controller-{id}.controllers.my-namespace.svc.cluster.local:9093"))
+        .collect();
+    let scene = Scene::with(&format!(
+        "process.roles=broker,controller\nnode.id=1\ncontroller.quorum.voters={}\nlog.dirs={{DIR}}/data/{}\n",
+        voters.join(","),
+        "x".repeat(200)
+    ));
+    let (exit, report) = scene.look();
+    assert_eq!((exit, report.static_voters.len()), (0, 33));
+    let folder = scene.path("data").join("x".repeat(200)).join("y".repeat(200)).join("\u{1}".repeat(200));
+    fs::create_dir_all(&folder).unwrap();
+    let (exit, report) = scene.look();
+    assert_eq!((exit, report.verdict), (6, Verdict::Failed), "{report:?}");
+    assert!(!report.message.unwrap().is_empty());
+}
+
+#[test]
 fn users_come_from_the_mounted_secret_and_no_password_is_told() {
     let scene = Scene::set();
     let real = scene.path("scram/..2026");

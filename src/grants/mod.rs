@@ -7,6 +7,8 @@
 mod identity;
 mod levels;
 mod parts;
+#[cfg(test)]
+mod properties;
 mod record;
 #[cfg(test)]
 mod tests;
@@ -14,6 +16,8 @@ mod tests;
 pub use record::{Record, RecordedVoter, VoterState};
 
 use std::collections::BTreeMap;
+
+use jiff::Timestamp;
 
 use crate::api::pods::{Denial, Grant, Part, Report, Verdict};
 use crate::api::{Format, PodState};
@@ -103,6 +107,8 @@ pub struct Situation<'a> {
     pub observed: Option<&'a Observed>,
     /// The pods.
     pub pods: &'a [Pod],
+    /// The time.
+    pub now: Timestamp,
     /// An older resource that formats for the same cluster.
     pub owner: Option<&'a str>,
     /// Why nothing may be granted for now; `None` where it may.
@@ -220,8 +226,9 @@ pub fn decide(situation: &Situation<'_>, fresh: &mut dyn FnMut() -> String) -> D
     let found = identity::cluster_id(situation).and_then(|id| {
         identity::check_owner(situation)?;
         match situation.record {
-            Some(record) => Ok(Some(record.clone())),
-            None if looked => record::begin(situation, id, fresh),
+            Some(record) if record.is_untouched() => record::begin(situation, Some(record), id, fresh),
+            Some(record) => record.check_declared(situation.format).map(|()| Some(record.clone())),
+            None if looked => record::begin(situation, None, id, fresh),
             None => Ok(None),
         }
     });

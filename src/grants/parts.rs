@@ -1,6 +1,6 @@
 //! The part that each waiting node plays, and what it waits for where it plays none yet.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::record::is_up;
 use super::{Decision, Failure, Pod, Record, Situation, ToGrant, VoterState, levels};
@@ -86,7 +86,14 @@ pub(super) fn assign(situation: &Situation<'_>, record: &mut Record, decision: &
         };
     }
     for (pod, outcome) in outcomes {
-        put(situation, record, decision, pod, outcome);
+        let returns = matches!(outcome, Outcome::Format { part: Part::ReturningVoter, .. });
+        let granted = put(situation, record, decision, pod, outcome);
+        let report = pod.latest().filter(|report| report.directory_id.is_none());
+        if let Some(voter) = report.and_then(|report| report.node_id).and_then(|id| record.voter_mut(id))
+            && (returns && granted)
+        {
+            voter.returned_at = Some(situation.now.as_second());
+        }
     }
 }
 
@@ -139,7 +146,11 @@ fn outcome(situation: &Situation<'_>, record: &Record, pod: &Pod, report: &Repor
         };
     };
     match &voter.state {
-        VoterState::Ungranted if !record.seen_up => Outcome::Begins,
+        // what can't be granted in the end must not be on record as granted
+        VoterState::Ungranted if !record.seen_up => match suits(situation, pod, &record.levels) {
+            Ok(_) => Outcome::Begins,
+            Err(failure) => Outcome::Fails(failure),
+        },
         VoterState::Granted(uid) if *uid == pod.uid && !found_leader(pod) => Outcome::Format {
             part: Part::Voter,
             directory_id: None,
@@ -152,6 +163,13 @@ fn outcome(situation: &Situation<'_>, record: &Record, pod: &Pod, report: &Repor
         VoterState::Ungranted if record.dynamic => observer(situation, report, voter.directory_id.clone()),
         _ => lost_voter(situation, record, report, node_id),
     }
+}
+
+/// The pod's Kafka, where it can start on the levels.
+fn suits(situation: &Situation<'_>, pod: &Pod, levels: &BTreeMap<String, i16>) -> Result<String, Failure> {
+    let (text, software) = levels::software(situation, pod)?;
+    levels::check(&text, &software, levels)?;
+    Ok(text)
 }
 
 fn found_leader(pod: &Pod) -> bool {
@@ -185,13 +203,20 @@ fn quorum<'a>(situation: &Situation<'a>) -> Option<&'a Quorum> {
     situation.observed?.quorum.value()
 }
 
+/// So many seconds after a voter was let back, a leader that calls it caught up means what it has now: several times as long
+/// as a leader goes on calling one so that it has not heard from.
+const SETTLED: i64 = 60;
+
 /// Whether enough voters besides one have what the leader has. A leader goes on counting one that has just lost its volume:
 /// of those that are pods, only one whose directories were found formatted counts.
 fn has_healthy_majority(situation: &Situation<'_>, record: &Record, quorum: &Quorum, besides: i32) -> bool {
     let Known::Yes(leader) = &quorum.leader else { return false };
+    let now = situation.now.as_second();
     let sound = |id: i32| {
-        let in_pods = record.voter(id).is_none_or(|voter| voter.in_pods);
-        !in_pods || situation.pods.iter().any(|pod| !pod.going && pod.is_formatted_as(id))
+        let voter = record.voter(id);
+        let back = voter.and_then(|voter| voter.returned_at).is_some_and(|at| now - at < SETTLED);
+        let in_pods = voter.is_none_or(|voter| voter.in_pods);
+        !back && (!in_pods || situation.pods.iter().any(|pod| !pod.going && pod.is_formatted_as(id)))
     };
     let others: BTreeSet<i32> =
         quorum.details.caught_up.iter().chain([leader]).map(|id| id.0).filter(|id| *id != besides).collect();
@@ -278,15 +303,20 @@ fn lost(situation: &Situation<'_>, record: &Record, waiting: &[(&Pod, &Report)])
     ))
 }
 
-/// Writes an outcome down.
-fn put(situation: &Situation<'_>, record: &Record, decision: &mut Decision, pod: &Pod, outcome: Outcome) {
+/// Writes an outcome down; whether the pod is granted something that it was not before.
+fn put(
+    situation: &Situation<'_>,
+    record: &Record,
+    decision: &mut Decision,
+    pod: &Pod,
+    outcome: Outcome,
+) -> bool {
     let levels = match situation.observed.filter(|observed| is_up(observed)) {
         Some(observed) => levels::finalized(observed),
         None => record.levels.clone(),
     };
     let granted = |part, directory_id, voters| {
-        let (text, software) = levels::software(situation, pod)?;
-        levels::check(&text, &software, &levels)?;
+        let text = suits(situation, pod, &levels)?;
         Ok::<_, Failure>(Grant {
             pod: pod.uid.clone(),
             node_id: pod.latest().and_then(|report| report.node_id).unwrap_or_default(),
@@ -298,7 +328,7 @@ fn put(situation: &Situation<'_>, record: &Record, decision: &mut Decision, pod:
             levels: levels.clone(),
         })
     };
-    let Some(view) = decision.pods.iter_mut().find(|view| view.name == pod.name) else { return };
+    let Some(view) = decision.pods.iter_mut().find(|view| view.name == pod.name) else { return false };
     view.state = PodState::Waiting;
     view.failure = None;
     match outcome {
@@ -326,7 +356,9 @@ fn put(situation: &Situation<'_>, record: &Record, decision: &mut Decision, pod:
                 if !same {
                     decision.grants.push(ToGrant { pod: pod.name.clone(), grant });
                 }
+                return !same;
             }
         },
     }
+    false
 }

@@ -1,13 +1,13 @@
 //! The identity record of a cluster: its id, and which of the controllers that it begins with may have been formatted. It
 //! outlives the resource, and is written before anything is granted from it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
 use super::{Failure, Pod, Situation};
-use crate::api::QuorumKind;
 use crate::api::pods::{Report, Verdict};
+use crate::api::{Format, QuorumKind};
 use crate::features::FeatureName;
 use crate::features::observed::{Known, Observed};
 use crate::storage::Uuid;
@@ -41,6 +41,10 @@ pub struct RecordedVoter {
     /// Whether it was ever seen to be a pod of the resource: then it is known from there whether it has lost its volume.
     #[serde(default)]
     pub in_pods: bool,
+    /// When it was last let back into a static quorum with nothing, in seconds since 1970. What the leader says of it may be
+    /// from before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub returned_at: Option<i64>,
 }
 
 /// The identity record.
@@ -62,22 +66,24 @@ pub struct Record {
     pub voters: Vec<RecordedVoter>,
 }
 
-/// The record of a cluster that has none yet; `None` while it is not known what its quorum begins with. Where anything
-/// speaks for a cluster that exists already, no controller counts as never formatted.
+/// The record of a cluster that has none yet, or `prior`, of which nothing was granted yet; `None` while it is not known what
+/// its quorum begins with. Where anything speaks for a cluster that exists already, no controller counts as never formatted.
 ///
 /// # Errors
 /// If the id of a new cluster is out of form.
 pub(super) fn begin(
     situation: &Situation<'_>,
+    prior: Option<&Record>,
     cluster_id: Option<String>,
     fresh: &mut dyn FnMut() -> String,
 ) -> Result<Option<Record>, Failure> {
     let reports = || situation.pods.iter().filter_map(|pod| pod.look.as_ref());
-    let exists = situation.observed.is_some()
-        || situation.remembered.is_some()
-        || reports().any(|report| report.cluster_id.is_some());
+    // what status and brokers say of a cluster that has a record may come from there
+    let known = || situation.remembered.is_some() || reports().any(|report| report.cluster_id.is_some());
+    let exists = situation.observed.is_some() || (prior.is_none() && known());
     // clusters that exist have what ids they have
-    if let Some(id) = cluster_id.as_ref().filter(|id| !exists && id.parse::<Uuid>().is_err()) {
+    let is_new = !exists && prior.is_none();
+    if let Some(id) = cluster_id.as_ref().filter(|id| is_new && id.parse::<Uuid>().is_err()) {
         let message = format!(
             "{id:?} is to be the id of a new cluster, and clusters' ids are 22 characters of URL-safe base64: leave it out, or \
              give one such as `kafka-storage random-uuid` prints"
@@ -89,7 +95,7 @@ pub(super) fn begin(
     let voters: Vec<RecordedVoter> = match kind {
         QuorumKind::Static => {
             let mut voters = reports().map(|report| &report.static_voters);
-            let Some(voters) = voters.find(|voters| !voters.is_empty()) else { return Ok(None) };
+            let Some(voters) = voters.find(|voters| !voters.is_empty()) else { return Ok(prior.cloned()) };
             let voter = |text: &String| {
                 let (node_id, host, port) = parse(text)?;
                 Some(RecordedVoter {
@@ -99,6 +105,7 @@ pub(super) fn begin(
                     directory_id: None,
                     state: state.clone(),
                     in_pods: false,
+                    returned_at: None,
                 })
             };
             voters.iter().filter_map(voter).collect()
@@ -109,9 +116,14 @@ pub(super) fn begin(
                 node_id: of.node_id,
                 host: of.host.clone(),
                 port: u16::try_from(of.port).unwrap_or_default(),
-                directory_id: Some(found(situation.pods, of.node_id).unwrap_or_else(&mut *fresh)),
+                directory_id: Some(
+                    found(situation.pods, of.node_id)
+                        .or_else(|| prior?.voter(of.node_id)?.directory_id.clone())
+                        .unwrap_or_else(&mut *fresh),
+                ),
                 state: state.clone(),
                 in_pods: false,
+                returned_at: None,
             };
             controllers.map(voter).collect()
         }
@@ -120,7 +132,7 @@ pub(super) fn begin(
         cluster_id: cluster_id.unwrap_or_else(fresh),
         quorum: kind,
         dynamic: kind != QuorumKind::Static,
-        seen_up: situation.observed.is_some() || situation.remembered.is_some(),
+        seen_up: situation.observed.is_some() || (prior.is_none() && situation.remembered.is_some()),
         levels: BTreeMap::new(),
         voters,
     }))
@@ -141,6 +153,36 @@ pub(super) fn parse(text: &str) -> Option<(i32, String, u16)> {
 }
 
 impl Record {
+    /// Whether nothing was granted from it yet: until then it follows the declaration.
+    pub(super) fn is_untouched(&self) -> bool {
+        !self.seen_up && self.voters.iter().all(|voter| voter.state == VoterState::Ungranted)
+    }
+
+    /// Sees that the declaration still says how the cluster began.
+    pub(super) fn check_declared(&self, format: &Format) -> Result<(), Failure> {
+        let address = |id: i32, host: &str, port: i32| format!("{id}@{host}:{port}");
+        let began: BTreeSet<String> =
+            self.voters.iter().map(|v| address(v.node_id, &v.host, v.port.into())).collect();
+        let declared: BTreeSet<String> =
+            format.initial_controllers.iter().map(|c| address(c.node_id, &c.host, c.port)).collect();
+        if self.quorum == format.quorum && (self.quorum == QuorumKind::Static || began == declared) {
+            return Ok(());
+        }
+        let list = |of: &BTreeSet<String>| of.iter().cloned().collect::<Vec<_>>().join(", ");
+        Err(Failure::new(
+            "QuorumChanged",
+            format!(
+                "cluster {} began as {:?} with the controllers {}, and format declares {:?} with {}: put that back; where all of \
+                 its data may be lost, delete this resource, its identity record and its volumes to begin anew",
+                self.cluster_id,
+                self.quorum,
+                list(&began),
+                format.quorum,
+                if declared.is_empty() { "none".to_owned() } else { list(&declared) },
+            ),
+        ))
+    }
+
     /// The record of a controller, if the cluster begins with it.
     #[must_use]
     pub fn voter(&self, node_id: i32) -> Option<&RecordedVoter> {

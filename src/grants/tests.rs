@@ -8,22 +8,28 @@ use crate::api::{InitialController, QuorumKind};
 use crate::features::observed::{ClusterId, Known, NodeId, Observed, Quorum, QuorumDetails, QuorumVoter};
 use crate::features::{FeatureName, Level};
 
+/// So many random cases; more in the exhaustive run.
+pub(super) fn cases() -> u32 {
+    if std::env::var_os("KAFKA_FEATURES_FULL").is_some() { 20_000 } else { 1000 }
+}
+
 /// A cluster and its operator's memory, as they change from pass to pass.
-struct Scene {
+pub(super) struct Scene {
     format: Format,
     target: TargetSpec,
     pinned: Option<String>,
-    remembered: Option<String>,
-    record: Option<Record>,
-    observed: Option<Observed>,
-    pods: Vec<Pod>,
+    pub(super) remembered: Option<String>,
+    pub(super) record: Option<Record>,
+    pub(super) observed: Option<Observed>,
+    pub(super) pods: Vec<Pod>,
+    pub(super) now: i64,
     owner: Option<&'static str>,
     held: Option<&'static str>,
     ids: u32,
 }
 
 const IMAGE: &str = "5L6g3nShT-eMCtK--X86sw";
-const VOTERS: [i32; 3] = [0, 1, 2];
+pub(super) const VOTERS: [i32; 3] = [0, 1, 2];
 
 fn scene(quorum: QuorumKind) -> Scene {
     let controllers: &[i32] = match quorum {
@@ -45,6 +51,7 @@ fn scene(quorum: QuorumKind) -> Scene {
         record: None,
         observed: None,
         pods: Vec::new(),
+        now: 1000,
         owner: None,
         held: None,
         ids: 0,
@@ -69,7 +76,7 @@ fn report(quorum: QuorumKind, id: i32, controller: bool) -> Report {
 
 impl Scene {
     /// A new pod of a node, with empty volumes, that has looked.
-    fn add(&mut self, id: i32, controller: bool) -> &mut Pod {
+    pub(super) fn add(&mut self, id: i32, controller: bool) -> &mut Pod {
         self.pods.retain(|pod| pod.name != format!("k-{id}"));
         self.ids += 1;
         self.pods.push(Pod {
@@ -82,7 +89,7 @@ impl Scene {
         self.pods.last_mut().unwrap()
     }
 
-    fn controllers(quorum: QuorumKind) -> Self {
+    pub(super) fn controllers(quorum: QuorumKind) -> Self {
         let mut scene = scene(quorum);
         for id in VOTERS {
             scene.add(id, true);
@@ -91,7 +98,7 @@ impl Scene {
     }
 
     /// One pass; the record is written and the grants are put on their pods.
-    fn pass(&mut self) -> Decision {
+    pub(super) fn pass(&mut self) -> Decision {
         let mut count = 0;
         let before = self.record.clone();
         let decision = self.decide(&mut || {
@@ -132,6 +139,16 @@ impl Scene {
         decision
     }
 
+    /// A pass that ends once the record is written.
+    pub(super) fn pass_that_dies(&mut self) {
+        let mut count = 100;
+        let decision = self.decide(&mut || {
+            count += 1;
+            format!("fresh-{count}")
+        });
+        self.record = decision.record;
+    }
+
     fn decide(&self, fresh: &mut dyn FnMut() -> String) -> Decision {
         decide(
             &Situation {
@@ -143,6 +160,7 @@ impl Scene {
                 record: self.record.as_ref(),
                 observed: self.observed.as_ref(),
                 pods: &self.pods,
+                now: Timestamp::from_second(self.now).unwrap(),
                 owner: self.owner,
                 held: self.held,
             },
@@ -165,7 +183,7 @@ impl Scene {
     }
 
     /// The cluster is up, with these voters caught up.
-    fn up(&mut self, kraft_version: i16, caught_up: &[i32]) {
+    pub(super) fn up(&mut self, kraft_version: i16, caught_up: &[i32]) {
         let voter = |id: &i32| QuorumVoter {
             id: NodeId(*id),
             directory_id: format!("running-{id}"),
@@ -320,6 +338,15 @@ fn a_static_voter_that_comes_back_empty_waits_for_a_healthy_majority() {
     scene.pods.push(kept);
     scene.up(0, &[0, 1]);
     assert_eq!(parts(&scene.pass()), [(2, Part::ReturningVoter)]);
+    // it has come back, and another one is lost: what the leader says of the first may be from before that
+    scene.formatted();
+    scene.up(0, &[0, 1, 2]);
+    scene.pass();
+    scene.add(1, true);
+    scene.now += 20;
+    assert!(scene.pass().grants.is_empty());
+    scene.now += 60;
+    assert_eq!(parts(&scene.pass()), [(1, Part::ReturningVoter)]);
 }
 
 #[test]
@@ -563,6 +590,59 @@ fn a_voter_that_came_back_as_an_observer_is_told_of_until_it_votes_again() {
     let told = waits_for(&scene.pass(), "k-2");
     assert!(told.contains("running-2") && told.contains("remove-controller"), "{told}");
     assert_eq!(scene.pass().waiting(), None, "nothing is waited for");
+}
+
+#[test]
+fn until_something_is_granted_the_record_follows_the_declaration() {
+    let mut scene = scene(QuorumKind::InitialControllers);
+    scene.add(0, true);
+    let first = scene.pass().record.unwrap();
+    scene.remembered = Some(first.cluster_id.clone());
+    // a broker may be formatted before the controllers are all there
+    scene.add(9, false);
+    assert_eq!(parts(&scene.pass()), [(9, Part::Broker)]);
+    scene.formatted();
+    scene.format.initial_controllers[1].host = "elsewhere".into();
+    scene.add(1, true);
+    scene.add(2, true);
+    let decision = scene.pass();
+    assert_eq!(parts(&decision), VOTERS.map(|id| (id, Part::Voter)));
+    let record = decision.record.unwrap();
+    assert_eq!(
+        (record.voter(1).unwrap().host.as_str(), &record.cluster_id),
+        ("elsewhere", &first.cluster_id)
+    );
+    for id in VOTERS {
+        assert_eq!(record.voter(id).unwrap().directory_id, first.voter(id).unwrap().directory_id);
+    }
+    // from then on it does not
+    scene.format.initial_controllers[1].host = "c-1".into();
+    let decision = scene.pass();
+    assert_eq!((reason(&decision).as_deref(), decision.grants.len()), (Some("QuorumChanged"), 0));
+    assert!(decision.first_failure().unwrap().message.contains("1@elsewhere:9093"));
+    // in a static quorum the first that looks may be the one that is wrong
+    let mut scene = Scene::controllers(QuorumKind::Static);
+    scene.pods.truncate(1);
+    scene.pods[0].look.as_mut().unwrap().static_voters.pop();
+    assert_eq!(scene.pass().record.unwrap().voters.len(), 2);
+    scene.pods[0].look = Some(report(QuorumKind::Static, 0, true));
+    scene.add(1, true);
+    scene.add(2, true);
+    assert_eq!(parts(&scene.pass()), VOTERS.map(|id| (id, Part::Voter)));
+}
+
+#[test]
+fn what_can_not_be_granted_is_not_on_record_as_granted() {
+    let mut scene = Scene::controllers(QuorumKind::InitialControllers);
+    scene.format.kafka_version = None;
+    for pod in &mut scene.pods[1..] {
+        pod.kafka_version = Some(Ok("4.4.0".into()));
+    }
+    let decision = scene.pass();
+    assert_eq!((reason(&decision).as_deref(), decision.grants.len()), (Some("KafkaVersionUnknown"), 0));
+    assert!(decision.record.unwrap().voters.iter().all(|voter| voter.state == VoterState::Ungranted));
+    scene.add(0, true).kafka_version = Some(Ok("4.4.0".into()));
+    assert_eq!(scene.pass().grants.len(), 3);
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod shown;
 mod store;
 pub(super) mod wake;
 
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, ListParams, Patch, PatchParams};
 use serde_json::json;
@@ -16,7 +17,7 @@ use crate::api::pods::{Answer, CLUSTER_LABEL, GRANT};
 use crate::api::{Format, KafkaFeaturesSpec};
 use crate::features::decide::{Mode, Spec};
 use crate::features::observed::Observed;
-use crate::grants::{self, Decision, Situation, ToGrant, decide};
+use crate::grants::{self, Decision, Situation, ToGrant, VoterState, decide};
 use crate::kafka::Permit as _;
 use crate::storage::Uuid;
 pub(super) use shown::{events, onto, status};
@@ -70,6 +71,7 @@ pub(super) async fn tend(
     let owner = owner(context, resource, record.map(|record| record.cluster_id.as_str()));
     let situation = Situation {
         resource: &name,
+        now: Timestamp::now(),
         owner: owner.as_deref(),
         format,
         target: &spec.target,
@@ -124,13 +126,15 @@ async fn write(
     changed: bool,
     formatting: &mut Formatting,
 ) -> Result<(), Error> {
+    let mut written = None;
     if let Some(record) = formatting.decision.record.as_ref().filter(|_| changed) {
         if !context.tenure.holds() {
             return Err(Error::LeaseRanOut);
         }
-        store.write(stored, record).await?;
+        written = Some(store.write(stored, record).await?);
         formatting.recorded = true;
     }
+    let mut gone = Vec::new();
     for to_grant in std::mem::take(&mut formatting.decision.grants) {
         if !context.tenure.holds() {
             return Err(Error::LeaseRanOut);
@@ -139,13 +143,36 @@ async fn write(
         if put(api, pod, Answer::Granted(Box::new(grant.clone()))).await? {
             tracing::info!(pod, node = grant.node_id, part = ?grant.part, "granted");
             formatting.granted.push(to_grant);
+        } else {
+            gone.push(grant.pod.clone());
         }
     }
+    take_back(store, written, &gone, formatting).await?;
     for to_deny in &formatting.decision.denials {
         if !context.tenure.holds() {
             return Err(Error::LeaseRanOut);
         }
         put(api, &to_deny.pod, Answer::Denied(to_deny.denial.clone())).await?;
+    }
+    Ok(())
+}
+
+/// Takes grants off the record that were to be put, for the first time, on pods that were gone: nobody has seen them.
+async fn take_back(
+    store: &store::Store,
+    written: Option<Stored>,
+    gone: &[String],
+    formatting: &mut Formatting,
+) -> Result<(), Error> {
+    let (Some(written), Some(record)) = (written, &mut formatting.decision.record) else { return Ok(()) };
+    let before = record.clone();
+    for voter in &mut record.voters {
+        if matches!(&voter.state, VoterState::Granted(pod) if gone.contains(pod)) {
+            voter.state = VoterState::Ungranted;
+        }
+    }
+    if *record != before {
+        store.write(&written, record).await?;
     }
     Ok(())
 }

@@ -59,7 +59,7 @@ impl Store {
     }
 
     /// Writes the record, if nobody has changed what was read.
-    pub(super) async fn write(&self, over: &Stored, record: &Record) -> Result<(), Error> {
+    pub(super) async fn write(&self, over: &Stored, record: &Record) -> Result<Stored, Error> {
         let doing = "write the identity record";
         let text = serde_json::to_string_pretty(record)
             .map_err(|error| Error::Api { doing, source: kube::Error::SerdeError(error) })?;
@@ -68,8 +68,8 @@ impl Store {
         data.insert(IDENTITY_CLUSTER_ID.to_owned(), record.cluster_id.clone());
         data.insert(RECORD.to_owned(), text);
         let params = PostParams { field_manager: Some(NAME.to_owned()), ..PostParams::default() };
-        if over.map.is_some() {
-            in_time(doing, self.api.replace(&self.name, &params, &map)).await?;
+        let map = if over.map.is_some() {
+            in_time(doing, self.api.replace(&self.name, &params, &map)).await?
         } else {
             let managed = ("app.kubernetes.io/managed-by".to_owned(), NAME.to_owned());
             map.metadata = ObjectMeta {
@@ -77,8 +77,8 @@ impl Store {
                 labels: Some(BTreeMap::from([managed])),
                 ..ObjectMeta::default()
             };
-            in_time(doing, self.api.create(&params, &map)).await?;
-        }
-        Ok(())
+            in_time(doing, self.api.create(&params, &map)).await?
+        };
+        Ok(Stored { map: Some(map), record: Ok(Some(record.clone())) })
     }
 }

@@ -18,7 +18,9 @@ use crate::cli::{Failure, Status};
 use node::Node;
 use refusal::Refusal;
 
-/// A termination message has room for 4 KiB; a report keeps well below.
+/// A termination message has room for 4 KiB; what is longer is cut off, and no report any more.
+const LONGEST_REPORT: usize = 4096;
+/// A reason is cut to this many bytes, and to fewer where the report is long besides.
 const LONGEST_MESSAGE: usize = 2048;
 
 pub(super) fn run(command: &Pod) -> Result<Answer, Failure> {
@@ -74,7 +76,13 @@ fn write(path: &Path, report: &Report) -> Result<(), Failure> {
     let failed = |error: String| {
         Failure::new(Status::Disk, format!("the report could not be written to {}: {error}", path.display()))
     };
-    let text = serde_json::to_string(report).map_err(|error| failed(error.to_string()))?;
+    let mut report = report.clone();
+    let mut text = serde_json::to_string(&report).map_err(|error| failed(error.to_string()))?;
+    while let (true, Some(message)) = (text.len() > LONGEST_REPORT, report.message.take()) {
+        let shorter = message.len().saturating_sub((text.len() - LONGEST_REPORT).max(64));
+        report.message = Some(crate::api::conditions::cut(&message, shorter)).filter(|text| !text.is_empty());
+        text = serde_json::to_string(&report).map_err(|error| failed(error.to_string()))?;
+    }
     fs::write(path, text).map_err(|error| failed(error.to_string()))
 }
 
