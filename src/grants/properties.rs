@@ -9,8 +9,10 @@ use crate::api::QuorumKind;
 
 #[derive(Clone, Copy, Debug)]
 enum Event {
-    /// A pass of the operator.
-    Pass,
+    /// A pass of the operator, which sees the cluster where it can be seen; its leader still counts these.
+    Pass([bool; 3]),
+    /// One that can't see the cluster.
+    BlindPass,
     /// One that ends between the record and the grants.
     PassThatDies,
     /// A pod does what it is granted.
@@ -23,10 +25,6 @@ enum Event {
     LosesItsVolume(usize),
     /// A pod goes.
     Goes(usize),
-    /// The cluster is seen up, where it can be; its leader still counts these.
-    Up([bool; 3]),
-    /// It can't be seen.
-    Down,
     /// The resource is deleted and made again.
     Remade,
     /// A voter that came back with nothing has learnt everything from the leader.
@@ -40,17 +38,16 @@ enum Event {
 fn event() -> impl Strategy<Value = Event> {
     let node = 0..VOTERS.len();
     prop_oneof![
-        6 => Just(Event::Pass),
+        8 => any::<[bool; 3]>().prop_map(Event::Pass),
+        1 => Just(Event::BlindPass),
         1 => Just(Event::PassThatDies),
-        4 => node.clone().prop_map(Event::Formats),
+        5 => node.clone().prop_map(Event::Formats),
         1 => node.clone().prop_map(Event::FormatsUnseen),
         1 => node.clone().prop_map(Event::Restarts),
         2 => node.clone().prop_map(Event::LosesItsVolume),
         1 => node.clone().prop_map(Event::Goes),
-        1 => node.prop_map(Event::CatchesUp),
-        1 => Just(Event::Soon),
-        3 => any::<[bool; 3]>().prop_map(Event::Up),
-        1 => Just(Event::Down),
+        2 => node.prop_map(Event::CatchesUp),
+        2 => Just(Event::Soon),
         1 => Just(Event::Remade),
         1 => Just(Event::Later),
     ]
@@ -110,9 +107,18 @@ impl World {
 
     /// The voter that leads, where a majority of them has anything, and one of those everything.
     fn leader(&self) -> Option<usize> {
-        let voting: Vec<usize> = (0..3).filter(|at| self.votes(*at)).collect();
-        let whole = voting.iter().copied().find(|at| !self.forgot(*at));
-        whole.filter(|_| voting.len() * 2 > 3)
+        self.leads(|_| false)
+    }
+
+    fn leads(&self, counts: impl Fn(usize) -> bool) -> Option<usize> {
+        let whole = (0..3).find(|at| self.votes(*at) && !self.forgot(*at));
+        let voting = (0..3).filter(|at| self.votes(*at) || counts(*at)).count();
+        whole.filter(|_| voting * 2 > 3)
+    }
+
+    /// Whether a leader may not have missed yet what a node has lost.
+    fn is_not_missed(&self, at: usize) -> bool {
+        self.scene.now - self.lost_at[at] < 10
     }
 
     /// A pod does what it is granted, if anything; whether it did.
@@ -141,9 +147,13 @@ impl World {
 
     fn play(&mut self, event: Event) {
         match event {
-            Event::Pass => {
-                self.scene.pass();
-                self.scene.remembered = self.scene.record.as_ref().map(|record| record.cluster_id.clone());
+            Event::Pass(still) => {
+                self.look(still);
+                self.pass();
+            }
+            Event::BlindPass => {
+                self.scene.observed = None;
+                self.pass();
             }
             Event::PassThatDies => self.scene.pass_that_dies(),
             Event::Formats(at) => {
@@ -170,18 +180,6 @@ impl World {
                 let name = format!("k-{}", VOTERS[at]);
                 self.scene.pods.retain(|pod| pod.name != name);
             }
-            Event::Up(still) => {
-                if let Some(leader) = self.leader() {
-                    let counts = |at: usize| {
-                        let caught_up = self.votes(at) && !self.forgot(at);
-                        still[at] && (caught_up || self.scene.now - self.lost_at[at] < 10)
-                    };
-                    let others: Vec<i32> =
-                        (0..3).filter(|at| *at != leader && counts(*at)).map(|at| VOTERS[at]).collect();
-                    let counted = [vec![VOTERS[leader]], others].concat();
-                    self.scene.up(i16::from(self.kind != QuorumKind::Static), &counted);
-                }
-            }
             Event::CatchesUp(at) => {
                 let led = self.leader().is_some();
                 if let Some(held) = self.volumes[at].as_mut().filter(|_| led) {
@@ -189,14 +187,30 @@ impl World {
                 }
             }
             Event::Soon => self.scene.now += 3,
-            Event::Down => self.scene.observed = None,
-            Event::Remade => (self.scene.remembered, self.scene.observed) = (None, None),
+            Event::Remade => self.scene.remembered = None,
             Event::Later => self.scene.now += 120,
         }
-        // what was seen of the cluster is seen anew in each pass
-        if !matches!(event, Event::Up(_)) {
+    }
+
+    fn pass(&mut self) {
+        self.scene.pass();
+        self.scene.remembered = self.scene.record.as_ref().map(|record| record.cluster_id.clone());
+    }
+
+    /// Sees the cluster, where a leader is to be seen.
+    fn look(&mut self, still: [bool; 3]) {
+        let Some(leader) = self.leads(|at| self.is_not_missed(at)) else {
             self.scene.observed = None;
-        }
+            return;
+        };
+        let counts = |at: usize| {
+            let caught_up = self.votes(at) && !self.forgot(at);
+            still[at] && (caught_up || self.is_not_missed(at))
+        };
+        let others: Vec<i32> =
+            (0..3).filter(|at| *at != leader && counts(*at)).map(|at| VOTERS[at]).collect();
+        let counted = [vec![VOTERS[leader]], others].concat();
+        self.scene.up(i16::from(self.kind != QuorumKind::Static), &counted);
     }
 }
 
@@ -206,6 +220,7 @@ proptest! {
     #[test]
     fn no_controller_begins_a_cluster_twice_and_none_returns_to_less_than_a_majority(
         is_static in any::<bool>(),
+        begun in any::<bool>(),
         events in prop::collection::vec(event(), 1..60),
     ) {
         let kind = if is_static { QuorumKind::Static } else { QuorumKind::InitialControllers };
@@ -216,7 +231,8 @@ proptest! {
             voted: [false; 3],
             lost_at: [i64::MIN / 2; 3],
         };
-        for event in events {
+        let beginning = [Event::BlindPass, Event::Formats(0), Event::Formats(1), Event::Formats(2)];
+        for event in beginning.into_iter().filter(|_| begun).chain(events) {
             world.play(event);
         }
     }
@@ -231,10 +247,10 @@ proptest! {
             voted: [false; 3],
             lost_at: [i64::MIN / 2; 3],
         };
-        world.play(Event::Pass);
+        world.play(Event::BlindPass);
         for id in order {
             world.play(Event::Formats(VOTERS.iter().position(|voter| *voter == id).unwrap()));
-            world.play(Event::Pass);
+            world.play(Event::Pass([true; 3]));
         }
         prop_assert!((0..3).all(|at| world.votes(at)));
     }
