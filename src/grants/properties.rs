@@ -235,6 +235,12 @@ proptest! {
         for event in beginning.into_iter().filter(|_| begun).chain(events) {
             world.play(event);
         }
+        // where nothing happens, a second pass finds nothing to do
+        world.play(Event::Pass([true; 3]));
+        let record = world.scene.record.clone();
+        let again = world.scene.pass();
+        prop_assert!(again.grants.is_empty() && again.denials.is_empty(), "{again:?}");
+        prop_assert_eq!(again.record, record);
     }
 
     #[test]
