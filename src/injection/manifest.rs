@@ -64,9 +64,8 @@ pub fn inject_manifest(text: &str, settings: &Settings) -> Result<String, Invali
 fn inject_document(document: &mut Value, name: &str, settings: &Settings) -> Result<(), InvalidManifest> {
     let template = if document["kind"] == "Pod" { Some(document) } else { template(document) };
     let Some(template) = template else { return Ok(()) };
-    let Some(resource) = template["metadata"]["labels"][CLUSTER_LABEL].as_str().map(str::to_owned) else {
-        return Ok(());
-    };
+    let label = template["metadata"]["labels"][CLUSTER_LABEL].as_str().filter(|label| !label.is_empty());
+    let Some(resource) = label.map(str::to_owned) else { return Ok(()) };
     let read: PodTemplateSpec = serde_json::from_value(json!({
         "metadata": template["metadata"], "spec": template["spec"],
     }))

@@ -56,7 +56,8 @@ pub enum NotInjectable {
 /// If Kafka's container can't be told.
 pub fn inject(pod: &Pod, settings: &Settings) -> Result<Pod, NotInjectable> {
     let mut pod = pod.clone();
-    if let (Some(resource), Some(spec)) = (pod.labels().get(CLUSTER_LABEL), &pod.spec) {
+    let resource = pod.labels().get(CLUSTER_LABEL).filter(|resource| !resource.is_empty());
+    if let (Some(resource), Some(spec)) = (resource, &pod.spec) {
         pod.spec = Some(inject_spec(spec.clone(), pod.annotations(), resource, settings)?);
     }
     Ok(pod)

@@ -49,6 +49,9 @@ fn policy(settings: &Settings) -> Value {
                 }],
             },
             "matchConditions": [{
+                "name": "names-a-resource",
+                "expression": format!("object.metadata.labels['{CLUSTER_LABEL}'] != ''"),
+            }, {
                 "name": "not-injected-yet",
                 "expression": format!(
                     "!has(object.spec.initContainers) || !object.spec.initContainers.exists(c, c.name == '{FORMAT_CONTAINER}')"
