@@ -9,7 +9,7 @@ mod testbed;
 #[path = "pods/workload.rs"]
 mod workload;
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 use stage::{Form, Stage, Status, meta, wipe};
@@ -73,6 +73,18 @@ async fn a_dynamic_quorum_is_formatted_and_lives_on() {
     for user in ["alice", "bob", "SCRAM-SHA-256", "SCRAM-SHA-512"] {
         assert!(users.contains(user), "{user}: {users}");
     }
+
+    // a pass that finds nothing to do writes nothing
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let before = stage.requests();
+    for touch in 0..5 {
+        let touched = format!("kafkafeatures.dev/touched={touch}");
+        stage.node.kubectl_ok(&["-n", namespace, "annotate", "--overwrite", "pod", "brk-1", &touched]);
+        tokio::time::sleep(Duration::from_millis(1500)).await;
+    }
+    let after = stage.requests();
+    assert!(after.0 >= before.0 + 5, "{before:?} {after:?}");
+    assert_eq!(after.1, before.1, "writes at rest");
 
     // restarts need nobody: the operator is down, and for one of them the resource is gone
     stage.operator(0).await;
@@ -197,27 +209,29 @@ async fn after_kraft_version_has_moved_a_lost_controller_observes() {
     let stage = Stage::set_with(&["4.4.0"], Form::Webhook).await;
     let namespace = "moved";
     stage.namespace(namespace);
-    let mut nodes = Workload::new(namespace, "mix", "broker,controller", 0, "");
-    nodes.quorum = nodes.static_voters(3);
-    let folders = nodes.volumes(&stage, 0..3).await;
-    let servers: Vec<String> = (0..3).map(|ordinal| nodes.address(ordinal)).collect();
+    let mut controllers = Workload::new(namespace, "ctl", "controller", 0, "");
+    controllers.quorum = controllers.static_voters(3);
+    let brokers = Workload::new(namespace, "brk", "broker", 100, &controllers.quorum);
+    let folders = controllers.volumes(&stage, 0..3).await;
+    brokers.volumes(&stage, 0..3).await;
+    let servers: Vec<String> = (0..3).map(|ordinal| brokers.address(ordinal)).collect();
     let spec = json!({ "features": { "kraft.version": 1 }, "format": { "quorum": "Static" } });
     stage.apply(&[resource(namespace, &servers, &spec)]);
-    stage.apply(&nodes.objects(&stage));
+    stage.apply(&[controllers.objects(&stage), brokers.objects(&stage)].concat());
     stage
         .until_status(namespace, "kraft.version has moved", |status| {
             status.reached() && !status.0["history"].is_null()
         })
         .await;
-    stage.until_ready(namespace, &["mix-0", "mix-1", "mix-2"]).await;
-    stage.scale(namespace, "mix", 2).await;
+    stage.until_ready(namespace, &["ctl-0", "ctl-1", "ctl-2", "brk-0", "brk-1", "brk-2"]).await;
+    stage.scale(namespace, "ctl", 2).await;
     wipe(&folders[2]);
-    stage.scale(namespace, "mix", 3).await;
-    assert_eq!(stage.until_pod(namespace, "mix-2", "Formatted").await["part"], "Observer");
-    stage.until_ready(namespace, &["mix-2"]).await;
+    stage.scale(namespace, "ctl", 3).await;
+    assert_eq!(stage.until_pod(namespace, "ctl-2", "Formatted").await["part"], "Observer");
+    stage.until_ready(namespace, &["ctl-2"]).await;
     let places = stage
         .until(namespace, "controller 2 observes", || {
-            let members = stage.quorum(namespace, "mix-0");
+            let members = stage.quorum(namespace, "brk-0");
             let places: Vec<String> =
                 members.into_iter().filter(|member| member.0 == 2).map(|member| member.2).collect();
             places.contains(&"Observer".to_owned()).then_some(places)

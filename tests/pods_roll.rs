@@ -18,22 +18,25 @@ async fn the_levels_follow_the_image_and_an_older_broker_gets_its_own_layout_on_
     let stage = Stage::set_with(&["4.3.1", "4.4.0"], Form::ByHand).await;
     let namespace = "roll";
     stage.namespace(namespace);
-    let mut nodes = Workload::new(namespace, "mix", "broker,controller", 0, "");
-    nodes.quorum = nodes.static_voters(3);
-    nodes.version = "4.3.1".into();
-    let folders = nodes.volumes(&stage, 0..3).await;
-    let servers: Vec<String> = (0..3).map(|ordinal| nodes.address(ordinal)).collect();
+    let mut controllers = Workload::new(namespace, "ctl", "controller", 0, "");
+    controllers.quorum = controllers.static_voters(3);
+    let mut brokers = Workload::new(namespace, "brk", "broker", 100, &controllers.quorum);
+    (controllers.version, brokers.version) = ("4.3.1".into(), "4.3.1".into());
+    let folders = controllers.volumes(&stage, 0..3).await;
+    brokers.volumes(&stage, 0..3).await;
+    let all = ["ctl-0", "ctl-1", "ctl-2", "brk-0", "brk-1", "brk-2"];
+    let servers: Vec<String> = (0..3).map(|ordinal| brokers.address(ordinal)).collect();
     let declared = |release: &str| {
         resource(namespace, &servers, &json!({ "releaseVersion": release, "format": { "quorum": "Static" } }))
     };
-    stage.apply(&nodes.objects(&stage));
+    stage.apply(&[controllers.objects(&stage), brokers.objects(&stage)].concat());
     stage.apply(&[declared("4.3")]);
     stage.until_status(namespace, "the cluster is as declared", Status::reached).await;
-    stage.until_ready(namespace, &["mix-0", "mix-1", "mix-2"]).await;
+    stage.until_ready(namespace, &all).await;
     assert!(folders[0].join("kraft/bootstrap.checkpoint").exists(), "the layout of 4.3");
 
-    nodes.version = "4.4.0".into();
-    stage.apply(&[nodes.objects(&stage), vec![declared("4.4")]].concat());
+    (controllers.version, brokers.version) = ("4.4.0".into(), "4.4.0".into());
+    stage.apply(&[controllers.objects(&stage), brokers.objects(&stage), vec![declared("4.4")]].concat());
     let waiting = stage
         .until_status(namespace, "the operator waits for nodes", |status| {
             status.condition("Ready")["reason"] == "WaitingForNodes"
@@ -42,7 +45,7 @@ async fn the_levels_follow_the_image_and_an_older_broker_gets_its_own_layout_on_
     assert!(!waiting.0["blockers"].as_array().unwrap().is_empty());
 
     // in mid-roll, a broker of the older software with an empty volume
-    let mut older = Workload::new(namespace, "old", "broker", 10, &nodes.quorum);
+    let mut older = Workload::new(namespace, "old", "broker", 10, &controllers.quorum);
     (older.replicas, older.version) = (1, "4.3.1".into());
     let folder = older.volumes(&stage, 0..1).await.remove(0);
     stage.apply(&older.objects(&stage));
@@ -68,7 +71,7 @@ async fn the_levels_follow_the_image_and_an_older_broker_gets_its_own_layout_on_
     assert!(
         done.0["history"].as_array().unwrap().iter().any(|change| change["feature"] == "metadata.version")
     );
-    stage.until_ready(namespace, &["mix-0", "mix-1", "mix-2", "old-0"]).await;
-    assert_eq!(stage.finalized(namespace, "mix-0", "metadata.version").as_deref(), Some("4.4-IV2"));
-    assert_eq!(stage.finalized(namespace, "mix-0", "share.version").as_deref(), Some("2"));
+    stage.until_ready(namespace, &[&all[..], &["old-0"]].concat()).await;
+    assert_eq!(stage.finalized(namespace, "brk-0", "metadata.version").as_deref(), Some("4.4-IV2"));
+    assert_eq!(stage.finalized(namespace, "brk-0", "share.version").as_deref(), Some("2"));
 }

@@ -17,7 +17,7 @@ use crate::testbed::Node;
 
 const IMAGE: &str = "localhost/kafka-features-operator:test";
 /// How long anything here may take.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(240);
 
 /// How the containers come to the pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -349,6 +349,22 @@ impl Stage {
             Some((words.first()?.parse().ok()?, (*words.get(1)?).to_owned(), (*words.last()?).to_owned()))
         };
         text.lines().filter_map(row).collect()
+    }
+
+    /// How many requests of the operator the API server has seen that read the resource, and that were to change anything but
+    /// its lease.
+    pub fn requests(&self) -> (usize, usize) {
+        let account = "system:serviceaccount:kafka-features-operator:kafka-features-operator";
+        let audit = self.node.audit();
+        let own = audit.iter().filter(|event| event["user"]["username"] == account);
+        let (mut reads, mut writes) = (0, 0);
+        for event in own {
+            let (verb, resource) = (event["verb"].as_str(), event["objectRef"]["resource"].as_str());
+            let looks = verb.is_some_and(|verb| ["get", "list", "watch"].contains(&verb));
+            reads += usize::from(verb == Some("get") && resource == Some("kafkafeatures"));
+            writes += usize::from(!looks && resource != Some("leases"));
+        }
+        (reads, writes)
     }
 
     /// Runs Kafka's own tool in a pod.
