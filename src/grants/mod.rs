@@ -202,7 +202,10 @@ impl Decision {
                 PodState::Starting => "the init containers to begin",
                 PodState::Granted => "the format to be done",
                 PodState::Waiting => pod.waits_for.as_deref().unwrap_or("a grant"),
-                PodState::NotInjected | PodState::Formatted | PodState::Failed => continue,
+                PodState::NotInjected => {
+                    "the init containers, which only a new pod is given: delete it once the injection is installed"
+                }
+                PodState::Formatted | PodState::Failed => continue,
             };
             by_cause.entry(cause).or_default().push(&pod.name);
         }

@@ -266,36 +266,52 @@ fn observer(situation: &Situation<'_>, report: &Report, directory_id: Option<Str
     Outcome::Format { part: Part::Observer, directory_id, voters }
 }
 
-/// Whether so many voters came back empty that the rest is no majority, and no leader is seen.
+/// Whether so many voters have lost what they voted with that the rest is no majority, and no leader is seen.
 fn lost(situation: &Situation<'_>, record: &Record, waiting: &[(&Pod, &Report)]) -> Option<Failure> {
     if quorum(situation).is_some_and(|quorum| matches!(quorum.leader, Known::Yes(_))) {
         return None;
     }
-    let is_lost = |node_id: i32, pod: &Pod| {
-        record.voter(node_id).is_some_and(|voter| match &voter.state {
-            VoterState::Ungranted => record.seen_up,
-            VoterState::Granted(uid) => *uid != pod.uid,
-            VoterState::Formatted => true,
+    let is_empty = |node_id: i32| {
+        let of_node = |report: &Report| {
+            report.controller && report.node_id == Some(node_id) && report.directory_id.is_none()
+        };
+        let mut pods = waiting.iter().filter(|(_, report)| of_node(report));
+        pods.any(|(pod, _)| match record.voter(node_id).map(|voter| &voter.state) {
+            Some(VoterState::Ungranted) => record.seen_up,
+            Some(VoterState::Granted(uid)) => *uid != pod.uid,
+            Some(VoterState::Formatted) | None => true,
         })
     };
-    let lost: BTreeSet<i32> = waiting
+    // one that came back as an observer has another directory
+    let observes = |node_id: i32, voted_with: Option<&str>| {
+        let mut pods = situation.pods.iter().filter(|pod| !pod.going && pod.is_formatted_as(node_id));
+        pods.any(|pod| {
+            pod.latest().is_some_and(|report| {
+                report.cluster_id.as_ref() == Some(&record.cluster_id)
+                    && voted_with
+                        .is_some_and(|id| report.directory_id.as_deref().is_some_and(|has| has != id))
+            })
+        })
+    };
+    let votes = record.votes();
+    let lost: BTreeSet<i32> = votes
         .iter()
-        .filter(|(_, report)| report.controller && report.directory_id.is_none())
-        .filter_map(|(pod, report)| report.node_id.filter(|id| is_lost(*id, pod)))
+        .filter(|(node_id, voted_with)| is_empty(*node_id) || observes(*node_id, *voted_with))
+        .map(|(node_id, _)| *node_id)
         .collect();
-    if lost.is_empty() || (record.voters.len() - lost.len()) * 2 > record.voters.len() {
+    if lost.is_empty() || (votes.len() - lost.len()) * 2 > votes.len() {
         return None;
     }
     let ids: Vec<String> = lost.iter().map(ToString::to_string).collect();
     Some(Failure::new(
         "VotersLost",
         format!(
-            "{} of the {} controllers that cluster {} began with ({}) were formatted before and have empty volumes now; \
+            "{} of the {} voters of cluster {} ({}) have lost the volumes that they voted with, and have empty or new ones; \
              without them there is no majority, and to format them anew would begin another cluster under the same id. \
              Give them their volumes back, or restore these from a backup. If all of the cluster's data may be lost: delete \
              this resource, the ConfigMap {} and all of the cluster's volumes, and apply the resource again",
             lost.len(),
-            record.voters.len(),
+            votes.len(),
             record.cluster_id,
             ids.join(", "),
             crate::api::pods::identity_name(situation.resource)

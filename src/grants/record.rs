@@ -64,6 +64,19 @@ pub struct Record {
     pub levels: BTreeMap<String, i16>,
     /// The controllers that it begins with.
     pub voters: Vec<RecordedVoter>,
+    /// The voters that a dynamic quorum was last seen to have; empty while it was not seen.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub last_seen: Vec<SeenVoter>,
+}
+
+/// A voter that a dynamic quorum was seen to have.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SeenVoter {
+    /// Its node id.
+    pub node_id: i32,
+    /// The id of the metadata directory that it votes with.
+    pub directory_id: String,
 }
 
 /// The record of a cluster that has none yet, or `prior`, of which nothing was granted yet; `None` while it is not known what
@@ -135,6 +148,7 @@ pub(super) fn begin(
         seen_up: situation.observed.is_some() || (prior.is_none() && situation.remembered.is_some()),
         levels: BTreeMap::new(),
         voters,
+        last_seen: Vec::new(),
     }))
 }
 
@@ -193,6 +207,29 @@ impl Record {
         self.voters.iter_mut().find(|voter| voter.node_id == node_id)
     }
 
+    /// Takes back grants that were to be put on pods that were gone by then: nobody has seen them. One that was on record
+    /// before may have been used. Whether anything was taken back.
+    pub fn take_back(&mut self, earlier: Option<&Self>, gone: &[String]) -> bool {
+        let mut any = false;
+        for voter in &mut self.voters {
+            let before = earlier.and_then(|earlier| earlier.voter(voter.node_id));
+            let first = before.is_none_or(|before| before.state == VoterState::Ungranted);
+            if first && matches!(&voter.state, VoterState::Granted(pod) if gone.contains(pod)) {
+                voter.state = VoterState::Ungranted;
+                any = true;
+            }
+        }
+        any
+    }
+
+    /// The node ids of the controllers that vote, as far as is known, each with the id of the directory that it votes with.
+    pub(super) fn votes(&self) -> Vec<(i32, Option<&str>)> {
+        if self.last_seen.is_empty() {
+            return self.voters.iter().map(|voter| (voter.node_id, voter.directory_id.as_deref())).collect();
+        }
+        self.last_seen.iter().map(|voter| (voter.node_id, Some(voter.directory_id.as_str()))).collect()
+    }
+
     /// Takes in what pods report and what is seen of the cluster.
     pub(super) fn learn(&mut self, situation: &Situation<'_>) {
         for pod in situation.pods {
@@ -203,6 +240,17 @@ impl Record {
         if let Some(observed) = situation.observed.filter(|observed| is_up(observed)) {
             self.seen_up = true;
             self.dynamic |= observed.finalized.get(FeatureName::KRAFT_VERSION).0 > 0;
+            let voters =
+                observed.quorum.value().map(|quorum| quorum.details.voters.as_slice()).unwrap_or_default();
+            let mut seen: Vec<SeenVoter> = voters
+                .iter()
+                .map(|voter| SeenVoter { node_id: voter.id.0, directory_id: voter.directory_id.clone() })
+                .collect();
+            seen.sort_by_key(|voter| voter.node_id);
+            // a leader that has just been elected may not know them yet
+            if self.dynamic && !seen.is_empty() {
+                self.last_seen = seen;
+            }
         }
     }
 

@@ -22,6 +22,25 @@ fn a_lost_grant_is_given_again_to_the_same_pod_only() {
 }
 
 #[test]
+fn only_a_grant_that_was_never_on_record_before_is_taken_back() {
+    let mut scene = Scene::controllers(QuorumKind::InitialControllers);
+    let uids: Vec<String> = scene.pods.iter().map(|pod| pod.uid.clone()).collect();
+    let first = scene.pass().record.unwrap();
+    let mut record = first.clone();
+    assert!(
+        record.take_back(None, &uids[1..2]),
+        "the pod was gone before its first grant could be put on it"
+    );
+    let state = |record: &Record, id: i32| record.voter(id).unwrap().state.clone();
+    assert_eq!(state(&record, 1), VoterState::Ungranted);
+    assert_eq!(state(&record, 0), VoterState::Granted(uids[0].clone()));
+    // a later pass puts it on anew, and the pod is gone by then: it may have formatted by the grant that it had
+    let mut record = first.clone();
+    assert!(!record.take_back(Some(&first), &uids[1..2]));
+    assert_eq!(record, first);
+}
+
+#[test]
 fn a_voter_that_comes_back_empty_observes_in_a_dynamic_quorum() {
     let mut scene = formatted(QuorumKind::InitialControllers);
     // right after the first format, before the cluster was seen up
@@ -103,10 +122,74 @@ fn a_lost_majority_is_formatted_by_nobody() {
         assert_eq!(decision.grants, []);
         let failure = decision.first_failure().unwrap();
         assert_eq!(failure.reason, "VotersLost");
-        for word in ["2 of the 3", "(1, 2)", "backup", "kafka-kafka-identity"] {
+        for word in ["2 of the 3 voters", "(1, 2)", "backup", "kafka-kafka-identity"] {
             assert!(failure.message.contains(word), "{failure:?}");
         }
     }
+}
+
+#[test]
+fn a_majority_that_is_lost_one_after_the_other_is_told_of_too() {
+    for seen in [true, false] {
+        let mut scene = formatted(QuorumKind::InitialControllers);
+        // 1 loses its volume, and comes back as an observer
+        scene.add(1, true);
+        scene.up(1, &[0, 2]);
+        assert_eq!(parts(&scene.pass()), [(1, Part::Observer)]);
+        scene.formatted();
+        scene.pass();
+        // now 2 does: 0 is left alone, whatever 1 has by now
+        scene.add(2, true);
+        scene.observed = None;
+        if !seen {
+            scene.record.as_mut().unwrap().last_seen.clear();
+        }
+        let decision = scene.pass();
+        assert_eq!((reason(&decision).as_deref(), decision.grants.len()), (Some("VotersLost"), 0));
+        let message = &decision.first_failure().unwrap().message;
+        assert!(message.contains("2 of the 3 voters") && message.contains("(1, 2)"), "{message}");
+        // somebody had made 1 a voter again: 0 and 1 are a majority
+        let Some(record) = scene.record.as_mut().filter(|_| seen) else { continue };
+        let now = scene.pods.iter().find(|pod| pod.name == "k-1").unwrap().format.clone().unwrap();
+        record.last_seen.iter_mut().find(|voter| voter.node_id == 1).unwrap().directory_id =
+            now.directory_id.unwrap();
+        let decision = scene.pass();
+        assert_eq!(reason(&decision), None);
+        assert!(waits_for(&decision, "k-2").contains("seen up"), "{decision:?}");
+    }
+}
+
+#[test]
+fn the_voters_that_were_seen_last_are_on_record() {
+    let mut scene = formatted(QuorumKind::InitialControllers);
+    scene.up(1, &[0, 1, 2]);
+    scene.pass();
+    let seen = |scene: &Scene| {
+        let voters = scene.record.as_ref().unwrap().last_seen.iter();
+        voters.map(|voter| (voter.node_id, voter.directory_id.clone())).collect::<Vec<_>>()
+    };
+    assert_eq!(seen(&scene), VOTERS.map(|id| (id, scene.votes_with(id))));
+    // controllers that the cluster did not begin with vote by now: it is those that must not be lost
+    let Known::Yes(quorum) = &mut scene.observed.as_mut().unwrap().quorum else { panic!() };
+    for voter in &mut quorum.details.voters {
+        (voter.id, voter.directory_id) = (NodeId(voter.id.0 + 10), format!("later-{}", voter.id.0));
+    }
+    scene.pass();
+    assert_eq!(seen(&scene), VOTERS.map(|id| (id + 10, format!("later-{id}"))));
+    scene.observed = None;
+    for id in VOTERS {
+        scene.add(id, true);
+    }
+    assert_eq!(reason(&scene.pass()), None, "they observe by now");
+    scene.add(10, true);
+    assert_eq!(reason(&scene.pass()), None);
+    scene.add(11, true);
+    assert_eq!(reason(&scene.pass()).as_deref(), Some("VotersLost"));
+    // a static quorum has no directories to go by
+    let mut scene = formatted(QuorumKind::Static);
+    scene.up(0, &[0, 1, 2]);
+    scene.pass();
+    assert_eq!(seen(&scene), []);
 }
 
 #[test]
@@ -172,7 +255,7 @@ fn a_voter_that_came_back_as_an_observer_is_told_of_until_it_votes_again() {
     scene.pass();
     scene.formatted();
     let told = waits_for(&scene.pass(), "k-2");
-    assert!(told.contains("running-2") && told.contains("remove-controller"), "{told}");
+    assert!(told.contains(&scene.votes_with(2)) && told.contains("remove-controller"), "{told}");
     assert_eq!(scene.pass().waiting(), None, "nothing is waited for");
 }
 

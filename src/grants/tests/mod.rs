@@ -26,6 +26,8 @@ pub(super) struct Scene {
     pub(super) observed: Option<Observed>,
     pub(super) pods: Vec<Pod>,
     pub(super) now: i64,
+    /// What each node was formatted with at first.
+    directories: BTreeMap<i32, String>,
     owner: Option<&'static str>,
     held: Option<&'static str>,
     ids: u32,
@@ -55,6 +57,7 @@ fn scene(quorum: QuorumKind) -> Scene {
         observed: None,
         pods: Vec::new(),
         now: 1000,
+        directories: BTreeMap::new(),
         owner: None,
         held: None,
         ids: 0,
@@ -176,20 +179,27 @@ impl Scene {
         for pod in &mut self.pods {
             let Some(grant) = pod.grant.clone() else { continue };
             let look = pod.look.clone().unwrap();
+            let directory = own_directory(&grant, &pod.uid);
+            self.directories.entry(grant.node_id).or_insert_with(|| directory.clone());
             pod.format = Some(Report {
                 verdict: Verdict::FormattedNow,
                 cluster_id: Some(grant.cluster_id),
-                directory_id: Some(format!("dir-{}", pod.uid)),
+                directory_id: Some(directory),
                 ..look
             });
         }
+    }
+
+    /// The directory that the quorum lists a voter with: what it was formatted with, whatever came after.
+    pub(super) fn votes_with(&self, id: i32) -> String {
+        self.directories.get(&id).cloned().unwrap_or_else(|| format!("running-{id}"))
     }
 
     /// The cluster is up, with these voters caught up.
     pub(super) fn up(&mut self, kraft_version: i16, caught_up: &[i32]) {
         let voter = |id: &i32| QuorumVoter {
             id: NodeId(*id),
-            directory_id: format!("running-{id}"),
+            directory_id: self.votes_with(*id),
             host: format!("c-{id}"),
             port: 9093,
         };
@@ -215,6 +225,13 @@ impl Scene {
             min_insync_overrides: Known::Yes(BTreeSet::new()),
         });
     }
+}
+
+/// The directory id that a pod is formatted with: a voter's is among the voters, another makes itself one.
+fn own_directory(grant: &Grant, uid: &str) -> String {
+    let own = grant.voters.iter().find(|voter| voter.node_id == grant.node_id && grant.part == Part::Voter);
+    let own = own.and_then(|voter| voter.directory_id.clone());
+    grant.directory_id.clone().or(own).unwrap_or_else(|| format!("dir-{uid}"))
 }
 
 /// A cluster that was formatted, with the operator's record of it.
@@ -317,7 +334,8 @@ fn pods_without_the_containers_are_shown_and_a_pod_on_its_way_out_is_nobody() {
     assert_eq!((decision.grants.len(), decision.pods.len()), (0, 1));
     assert_eq!(decision.pods[0].state, PodState::NotInjected);
     assert!(waits_for(&decision, "k-3").contains("no init container"));
-    assert_eq!(decision.waiting(), None);
+    let waiting = decision.waiting().unwrap();
+    assert!(waiting.contains("k-3 waits for the init containers, which only a new pod"), "{waiting}");
 }
 
 #[test]
