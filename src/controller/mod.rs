@@ -78,6 +78,16 @@ enum Error {
     ShuttingDown,
 }
 
+impl Error {
+    /// What the API server refuses to let the operator do, and why: until somebody changes that, it will go on refusing.
+    fn refusal(&self) -> Option<String> {
+        let Self::Api { doing, source: kube::Error::Api(status) } = self else { return None };
+        // what was changed in between, or came too often, may well be taken next time
+        let lasting = (400..500).contains(&status.code) && ![401, 408, 409, 429].contains(&status.code);
+        lasting.then(|| format!("the API server does not let the operator {doing}: {}", status.message))
+    }
+}
+
 /// How long the API server may take for one answer: a connection that has gone dead must not hold a resource for ever.
 const API_PATIENCE: Duration = Duration::from_secs(30);
 

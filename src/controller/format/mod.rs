@@ -14,10 +14,10 @@ use serde_json::json;
 use super::resource::{Resource, full_name, seniority};
 use super::{Context, Error, NAME, in_time};
 use crate::api::pods::{Answer, CLUSTER_LABEL, GRANT};
-use crate::api::{Format, KafkaFeaturesSpec};
+use crate::api::{Format, KafkaFeaturesSpec, PodState};
 use crate::features::decide::{Mode, Spec};
 use crate::features::observed::Observed;
-use crate::grants::{self, Decision, Situation, ToGrant, VoterState, decide};
+use crate::grants::{self, Decision, Failure, Situation, ToGrant, decide};
 use crate::kafka::Permit as _;
 use crate::storage::Uuid;
 pub(super) use shown::{events, onto, status};
@@ -35,7 +35,8 @@ pub(super) struct Formatting {
 /// Formats what can be formatted now; `None` where the resource has no `format`.
 ///
 /// # Errors
-/// If the API server refuses something, somebody else has changed the record, or the lease does not hold.
+/// If the API server could not be asked, somebody else has changed the record, or the lease does not hold. What it refuses
+/// for good is no error but a failure to show.
 pub(super) async fn tend(
     context: &Context,
     resource: &Resource,
@@ -46,16 +47,12 @@ pub(super) async fn tend(
     let namespace = resource.metadata.namespace.clone().unwrap_or_default();
     let name = resource.metadata.name.clone().unwrap_or_default();
     let api: Api<Pod> = Api::namespaced(context.client.clone(), &namespace);
-    // a name that no label can have is no pod's label either
-    let pods = if name.len() <= LONGEST_LABEL {
-        let of_this = ListParams::default().labels(&format!("{CLUSTER_LABEL}={name}"));
-        in_time("list the pods", api.list(&of_this)).await?.items
-    } else {
-        Vec::new()
-    };
-    let pods: Vec<grants::Pod> = pods.iter().map(|pod| pods::read(pod, format, &name)).collect();
     let store = store::Store::new(context.client.clone(), &namespace, &name);
-    let stored = store.read().await?;
+    let read = async { Ok((list(&api, format, &name).await?, store.read().await?)) };
+    let (pods, stored) = match read.await {
+        Ok(read) => read,
+        Err(error) => return Ok(Some(Formatting::failed(refused(error)?))),
+    };
     let held = match (spec.paused, spec.mode) {
         (true, _) => Some("spec.paused to be false: nothing is formatted while it is true"),
         (false, Mode::Plan) => Some("spec.mode to be Apply: nothing is formatted while it is Plan"),
@@ -63,10 +60,7 @@ pub(super) async fn tend(
     };
     let record = match stored.record() {
         Ok(record) => record,
-        Err(failure) => {
-            let decision = Decision { failure: Some(failure), ..Decision::default() };
-            return Ok(Some(Formatting { decision, granted: Vec::new(), recorded: false }));
-        }
+        Err(failure) => return Ok(Some(Formatting::failed(failure))),
     };
     let owner = owner(context, resource, record.map(|record| record.cluster_id.as_str()));
     let situation = Situation {
@@ -88,8 +82,51 @@ pub(super) async fn tend(
     if held.is_some() {
         return Ok(Some(formatting));
     }
-    write(context, &api, &store, &stored, changed, &mut formatting).await?;
+    let to_grant: Vec<String> =
+        formatting.decision.grants.iter().map(|to_grant| to_grant.pod.clone()).collect();
+    if let Err(error) = write(context, &api, &store, &stored, changed, &mut formatting).await {
+        formatting.decision.failure = Some(refused(error)?);
+        formatting.keep_waiting(&to_grant);
+    }
     Ok(Some(formatting))
+}
+
+impl Formatting {
+    fn failed(failure: Failure) -> Self {
+        let decision = Decision { failure: Some(failure), ..Decision::default() };
+        Self { decision, granted: Vec::new(), recorded: false }
+    }
+
+    /// Shows that the pods of these that have got no grant wait on.
+    fn keep_waiting(&mut self, to_grant: &[String]) {
+        let has_none = |pod: &String| !self.granted.iter().any(|granted| granted.pod == *pod);
+        let wait: Vec<&String> = to_grant.iter().filter(|pod| has_none(pod)).collect();
+        for view in self.decision.pods.iter_mut().filter(|view| wait.contains(&&view.name)) {
+            view.state = PodState::Waiting;
+            view.part = None;
+            view.waits_for = Some("the API server to let the operator grant it".to_owned());
+        }
+    }
+}
+
+/// What a person has to see to where the API server refuses something for good; any other error as it is.
+fn refused(error: Error) -> Result<Failure, Error> {
+    let Some(refusal) = error.refusal() else { return Err(error) };
+    let message = format!(
+        "{refusal}: see to the operator's rights, and to quotas and admission policies of the namespace"
+    );
+    Ok(Failure { reason: "ApiRefused".to_owned(), message })
+}
+
+/// The pods that are labelled for the resource.
+async fn list(api: &Api<Pod>, format: &Format, resource: &str) -> Result<Vec<grants::Pod>, Error> {
+    // a name that no label can have is no pod's label either
+    if resource.len() > LONGEST_LABEL {
+        return Ok(Vec::new());
+    }
+    let of_this = ListParams::default().labels(&format!("{CLUSTER_LABEL}={resource}"));
+    let pods = in_time("list the pods", api.list(&of_this)).await?.items;
+    Ok(pods.iter().map(|pod| pods::read(pod, format, resource)).collect())
 }
 
 /// No label's value is longer.
@@ -134,20 +171,28 @@ async fn write(
         written = Some(store.write(stored, record).await?);
         formatting.recorded = true;
     }
-    let mut gone = Vec::new();
+    let (mut gone, mut failed) = (Vec::new(), None);
     for to_grant in std::mem::take(&mut formatting.decision.grants) {
         if !context.tenure.holds() {
             return Err(Error::LeaseRanOut);
         }
         let (pod, grant) = (&to_grant.pod, &to_grant.grant);
-        if put(api, pod, Answer::Granted(Box::new(grant.clone()))).await? {
-            tracing::info!(pod, node = grant.node_id, part = ?grant.part, "granted");
-            formatting.granted.push(to_grant);
-        } else {
-            gone.push(grant.pod.clone());
+        match put(api, pod, Answer::Granted(Box::new(grant.clone()))).await {
+            Ok(true) => {
+                tracing::info!(pod, node = grant.node_id, part = ?grant.part, "granted");
+                formatting.granted.push(to_grant);
+            }
+            Ok(false) => gone.push(grant.pod.clone()),
+            Err(error) => {
+                failed = Some(error);
+                break;
+            }
         }
     }
-    take_back(store, written, &gone, formatting).await?;
+    take_back(store, stored, written, &gone, formatting).await?;
+    if let Some(error) = failed {
+        return Err(error);
+    }
     for to_deny in &formatting.decision.denials {
         if !context.tenure.holds() {
             return Err(Error::LeaseRanOut);
@@ -157,21 +202,16 @@ async fn write(
     Ok(())
 }
 
-/// Takes grants off the record that were to be put, for the first time, on pods that were gone: nobody has seen them.
+/// Takes grants off the record that were to be put on pods that were gone.
 async fn take_back(
     store: &store::Store,
+    stored: &Stored,
     written: Option<Stored>,
     gone: &[String],
     formatting: &mut Formatting,
 ) -> Result<(), Error> {
     let (Some(written), Some(record)) = (written, &mut formatting.decision.record) else { return Ok(()) };
-    let before = record.clone();
-    for voter in &mut record.voters {
-        if matches!(&voter.state, VoterState::Granted(pod) if gone.contains(pod)) {
-            voter.state = VoterState::Ungranted;
-        }
-    }
-    if *record != before {
+    if record.take_back(stored.record().ok().flatten(), gone) {
         store.write(&written, record).await?;
     }
     Ok(())
@@ -185,13 +225,15 @@ async fn put(api: &Api<Pod>, pod: &str, answer: Answer) -> Result<bool, Error> {
     // a pod of the same name that came in between is another, and has another uid
     let patch = json!({ "metadata": { "uid": answer.pod(), "annotations": { GRANT: text } } });
     let params = PatchParams { field_manager: Some(NAME.to_owned()), ..PatchParams::default() };
-    match in_time(doing, api.patch_metadata(pod, &params, &Patch::Merge(&patch))).await {
-        Ok(_) => Ok(true),
-        Err(Error::Api { source: kube::Error::Api(status), .. })
-            if [404, 409, 422].contains(&status.code) =>
-        {
-            Ok(false)
-        }
-        Err(error) => Err(error),
+    let Err(error) = in_time(doing, api.patch_metadata(pod, &params, &Patch::Merge(&patch))).await else {
+        return Ok(true);
+    };
+    match &error {
+        Error::Api { source: kube::Error::Api(status), .. } if [404, 409, 422].contains(&status.code) => {}
+        _ => return Err(error),
     }
+    let by_name = ListParams::default().fields(&format!("metadata.name={pod}"));
+    let there = in_time("list the pods", api.list_metadata(&by_name)).await?.items;
+    let same = there.iter().any(|there| there.metadata.uid.as_deref() == Some(answer.pod()));
+    if same { Err(error) } else { Ok(false) }
 }

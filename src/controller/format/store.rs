@@ -60,7 +60,8 @@ impl Store {
 
     /// Writes the record, if nobody has changed what was read.
     pub(super) async fn write(&self, over: &Stored, record: &Record) -> Result<Stored, Error> {
-        let doing = "write the identity record";
+        let doing =
+            if over.map.is_some() { "update the identity record" } else { "create the identity record" };
         let text = serde_json::to_string_pretty(record)
             .map_err(|error| Error::Api { doing, source: kube::Error::SerdeError(error) })?;
         let mut map = over.map.clone().unwrap_or_default();

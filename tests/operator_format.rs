@@ -1,0 +1,189 @@
+//! What the operator makes of an API server that does not let it format. No kubelet is needed for that: the test reports in
+//! the place of the first init container.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "operator/stage.rs"]
+mod stage;
+mod testbed;
+
+use std::time::Duration;
+
+use k8s_openapi::api::authorization::v1::SubjectAccessReview;
+use k8s_openapi::api::core::v1::{Pod, ServiceAccount};
+use k8s_openapi::api::rbac::v1::ClusterRole;
+use kafka_features_operator::api::pods::{
+    CLUSTER_LABEL, FORMAT_CONTAINER, GRANT, LOOK_CONTAINER, Report, Verdict,
+};
+use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
+use kube::core::{ApiResource, GroupVersionKind};
+use serde_json::json;
+use stage::{ACCOUNT, Stage};
+
+fn pods(stage: &Stage) -> Api<Pod> {
+    Api::namespaced(stage.client(), "default")
+}
+
+/// A pod whose first init container has found a node with empty directories.
+async fn add_pod(stage: &Stage, name: &str, report: &Report) {
+    let container = |name: &str| json!({ "name": name, "image": "none" });
+    let pod = json!({
+        "metadata": { "name": name, "labels": { CLUSTER_LABEL: "kafka" } },
+        "spec": {
+            "automountServiceAccountToken": false,
+            "initContainers": [container(LOOK_CONTAINER), container(FORMAT_CONTAINER)],
+            "containers": [container("kafka")],
+        },
+    });
+    pods(stage).create(&PostParams::default(), &serde_json::from_value(pod).unwrap()).await.unwrap();
+    let ended = json!({ "exitCode": 0, "message": serde_json::to_string(report).unwrap() });
+    let look = json!({
+        "name": LOOK_CONTAINER, "image": "none", "imageID": "none", "ready": true, "restartCount": 0,
+        "state": { "terminated": ended },
+    });
+    let status = json!({ "status": { "initContainerStatuses": [look] } });
+    pods(stage).patch_status(name, &PatchParams::default(), &Patch::Merge(&status)).await.unwrap();
+}
+
+async fn until<T>(what: &str, mut found: impl AsyncFnMut() -> Option<T>) -> T {
+    for _ in 0..300 {
+        if let Some(found) = found().await {
+            return found;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    panic!("{what}: never");
+}
+
+async fn grant(stage: &Stage, pod: &str) -> Option<String> {
+    pods(stage).get(pod).await.unwrap().metadata.annotations?.remove(GRANT)
+}
+
+/// Lets the operator do just this with ConfigMaps, and waits until the API server goes by it.
+async fn allow(stage: &Stage, verbs: &[&str]) {
+    let roles: Api<ClusterRole> = Api::all(stage.client());
+    let mut role = roles.get(ACCOUNT).await.unwrap();
+    let rules = role.rules.as_mut().unwrap();
+    let of_maps = |rule: &&mut k8s_openapi::api::rbac::v1::PolicyRule| {
+        rule.resources.as_ref().is_some_and(|resources| resources.iter().any(|name| name == "configmaps"))
+    };
+    rules.iter_mut().find(of_maps).unwrap().verbs = verbs.iter().map(|verb| (*verb).to_owned()).collect();
+    roles.replace(ACCOUNT, &PostParams::default(), &role).await.unwrap();
+    let question = json!({
+        "metadata": {},
+        "spec": {
+            "user": format!("system:serviceaccount:{ACCOUNT}:{ACCOUNT}"),
+            "resourceAttributes": { "namespace": "default", "verb": "create", "resource": "configmaps" },
+        },
+    });
+    let question: SubjectAccessReview = serde_json::from_value(question).unwrap();
+    let reviews: Api<SubjectAccessReview> = Api::all(stage.client());
+    until("the rights are in force", async || {
+        let answer = reviews.create(&PostParams::default(), &question).await.unwrap();
+        (answer.status?.allowed == verbs.contains(&"create")).then_some(())
+    })
+    .await;
+}
+
+fn policies(stage: &Stage, kind: &str) -> Api<DynamicObject> {
+    let kind = GroupVersionKind::gvk("admissionregistration.k8s.io", "v1", kind);
+    let plural = format!("{}s", kind.kind.to_lowercase()).replace("policys", "policies");
+    Api::all_with(stage.client(), &ApiResource::from_gvk_with_plural(&kind, &plural))
+}
+
+/// Has the API server refuse every change of a pod's metadata, and waits until it does so for this one.
+async fn refuse_changes(stage: &Stage, pod: &str) {
+    let rules = json!([{ "apiGroups": [""], "apiVersions": ["v1"], "operations": ["UPDATE"], "resources": ["pods"] }]);
+    let policy = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": { "name": "still" },
+        "spec": {
+            "matchConstraints": { "resourceRules": rules },
+            "validations": [{ "expression": "false", "message": "pods stay as they are" }],
+        },
+    });
+    let binding = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": { "name": "still" },
+        "spec": { "policyName": "still", "validationActions": ["Deny"] },
+    });
+    for object in [policy, binding] {
+        let api = policies(stage, object["kind"].as_str().unwrap());
+        api.create(&PostParams::default(), &serde_json::from_value(object).unwrap()).await.unwrap();
+    }
+    let mut count = 0;
+    until("the policy is in force", async || {
+        count += 1;
+        let change = json!({ "metadata": { "annotations": { "count": count.to_string() } } });
+        let params = PatchParams::default();
+        pods(stage).patch(pod, &params, &Patch::Merge(&change)).await.is_err().then_some(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_api_server_refuses_is_shown_and_done_once_it_is_allowed() {
+    let stage = Stage::set().await;
+    let accounts: Api<ServiceAccount> = Api::namespaced(stage.client(), "default");
+    let account = json!({ "metadata": { "name": "default" } });
+    accounts.create(&PostParams::default(), &serde_json::from_value(account).unwrap()).await.unwrap();
+    allow(&stage, &["get"]).await;
+    let spec = json!({
+        "cluster": { "bootstrapServers": ["127.0.0.1:1"] },
+        "releaseVersion": "4.3",
+        "format": {
+            "quorum": "Standalone",
+            "initialControllers": [{ "nodeId": 0, "host": "k-0", "port": 9093 }],
+            "kafkaVersion": "4.4.0",
+        },
+    });
+    stage.apply("kafka", spec).await;
+    let report = |node_id, controller| Report {
+        verdict: Verdict::Unformatted,
+        node_id: Some(node_id),
+        broker: true,
+        controller,
+        ..Report::default()
+    };
+    add_pod(&stage, "k-0", &report(0, true)).await;
+    let refused = |status: &stage::Status, words: &[&str]| {
+        status.reason("FormatFailed") == "ApiRefused"
+            && status.is("Stalled") == "True"
+            && words.iter().all(|word| status.message("FormatFailed").contains(word))
+    };
+    let status = stage
+        .wait_until("kafka", |status| {
+            refused(status, &["create the identity record", "configmaps", "rights", "quotas"])
+        })
+        .await;
+    assert_eq!(status.0["pods"][0]["state"], "Waiting");
+    stage.let_pass(3).await;
+    assert_eq!(grant(&stage, "k-0").await, None, "nothing is granted that is not on record");
+    let version = stage.version_of("kafka").await;
+    stage.let_pass(3).await;
+    assert_eq!(stage.version_of("kafka").await, version, "what is refused again is not told again");
+
+    allow(&stage, &["get", "create", "update"]).await;
+    let status = stage.wait_until("kafka", |status| status.0["pods"][0]["state"] == "Granted").await;
+    assert_eq!(status.is("FormatFailed"), "absent");
+    let first = until("k-0 has its grant", async || grant(&stage, "k-0").await).await;
+    assert!(first.contains("\"part\":\"Voter\""), "{first}");
+
+    // a pod that is there all the same is not taken for one that is gone
+    refuse_changes(&stage, "k-0").await;
+    add_pod(&stage, "k-1", &report(1, false)).await;
+    stage
+        .wait_until("kafka", |status| refused(status, &["put an answer on a pod", "pods stay as they are"]))
+        .await;
+    assert_eq!(grant(&stage, "k-1").await, None);
+    policies(&stage, "ValidatingAdmissionPolicyBinding")
+        .delete("still", &DeleteParams::default())
+        .await
+        .unwrap();
+    until("k-1 has its grant", async || grant(&stage, "k-1").await).await;
+    stage.wait_until("kafka", |status| status.is("FormatFailed") == "absent").await;
+    assert_eq!(grant(&stage, "k-0").await.as_deref(), Some(first.as_str()));
+    stage.end().await;
+}
