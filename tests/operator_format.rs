@@ -10,7 +10,7 @@ mod testbed;
 use std::time::Duration;
 
 use k8s_openapi::api::authorization::v1::SubjectAccessReview;
-use k8s_openapi::api::core::v1::{Pod, ServiceAccount};
+use k8s_openapi::api::core::v1::{ConfigMap, Pod, ServiceAccount};
 use k8s_openapi::api::rbac::v1::ClusterRole;
 use kafka_features_operator::api::pods::{
     CLUSTER_LABEL, FORMAT_CONTAINER, GRANT, LOOK_CONTAINER, Report, Verdict,
@@ -123,14 +123,23 @@ async fn refuse_changes(stage: &Stage, pod: &str) {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn what_the_api_server_refuses_is_shown_and_done_once_it_is_allowed() {
-    let stage = Stage::set().await;
+/// The resource of a standalone cluster that can't be reached, and its one controller.
+async fn begin(stage: &Stage) -> Report {
     let accounts: Api<ServiceAccount> = Api::namespaced(stage.client(), "default");
     let account = json!({ "metadata": { "name": "default" } });
     accounts.create(&PostParams::default(), &serde_json::from_value(account).unwrap()).await.unwrap();
-    allow(&stage, &["get"]).await;
-    let spec = json!({
+    stage.apply("kafka", spec()).await;
+    Report {
+        verdict: Verdict::Unformatted,
+        node_id: Some(0),
+        broker: true,
+        controller: true,
+        ..Report::default()
+    }
+}
+
+fn spec() -> serde_json::Value {
+    json!({
         "cluster": { "bootstrapServers": ["127.0.0.1:1"] },
         "releaseVersion": "4.3",
         "format": {
@@ -138,21 +147,24 @@ async fn what_the_api_server_refuses_is_shown_and_done_once_it_is_allowed() {
             "initialControllers": [{ "nodeId": 0, "host": "k-0", "port": 9093 }],
             "kafkaVersion": "4.4.0",
         },
-    });
-    stage.apply("kafka", spec).await;
-    let report = |node_id, controller| Report {
-        verdict: Verdict::Unformatted,
-        node_id: Some(node_id),
-        broker: true,
-        controller,
-        ..Report::default()
-    };
-    add_pod(&stage, "k-0", &report(0, true)).await;
-    let refused = |status: &stage::Status, words: &[&str]| {
-        status.reason("FormatFailed") == "ApiRefused"
-            && status.is("Stalled") == "True"
-            && words.iter().all(|word| status.message("FormatFailed").contains(word))
-    };
+    })
+}
+
+/// Whether the resource is stalled for this reason, and says all of these words.
+fn failed(status: &stage::Status, reason: &str, words: &[&str]) -> bool {
+    let message = status.message("FormatFailed");
+    status.reason("FormatFailed") == reason
+        && status.is("Stalled") == "True"
+        && words.iter().all(|word| message.contains(word))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_api_server_refuses_is_shown_and_done_once_it_is_allowed() {
+    let stage = Stage::set().await;
+    allow(&stage, &["get"]).await;
+    let report = begin(&stage).await;
+    add_pod(&stage, "k-0", &report).await;
+    let refused = |status: &stage::Status, words: &[&str]| failed(status, "ApiRefused", words);
     let status = stage
         .wait_until("kafka", |status| {
             refused(status, &["create the identity record", "configmaps", "rights", "quotas"])
@@ -173,7 +185,7 @@ async fn what_the_api_server_refuses_is_shown_and_done_once_it_is_allowed() {
 
     // a pod that is there all the same is not taken for one that is gone
     refuse_changes(&stage, "k-0").await;
-    add_pod(&stage, "k-1", &report(1, false)).await;
+    add_pod(&stage, "k-1", &Report { node_id: Some(1), controller: false, ..report }).await;
     stage
         .wait_until("kafka", |status| refused(status, &["put an answer on a pod", "pods stay as they are"]))
         .await;
@@ -185,5 +197,54 @@ async fn what_the_api_server_refuses_is_shown_and_done_once_it_is_allowed() {
     until("k-1 has its grant", async || grant(&stage, "k-1").await).await;
     stage.wait_until("kafka", |status| status.is("FormatFailed") == "absent").await;
     assert_eq!(grant(&stage, "k-0").await.as_deref(), Some(first.as_str()));
+    stage.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_record_that_was_changed_by_hand_is_not_taken_for_another() {
+    let stage = Stage::set().await;
+    let report = begin(&stage).await;
+    add_pod(&stage, "k-0", &report).await;
+    let first = until("k-0 has its grant", async || grant(&stage, "k-0").await).await;
+    let maps: Api<ConfigMap> = Api::namespaced(stage.client(), "default");
+    let name = "kafka-kafka-identity";
+    let map = maps.get(name).await.unwrap();
+    let kept = map.data.clone().unwrap();
+    for (key, text) in [("record.json", "{"), ("record.json", "{}"), ("clusterId", "another")] {
+        let patch = Patch::Merge(json!({ "data": { key: text } }));
+        maps.patch(name, &PatchParams::default(), &patch).await.unwrap();
+        let pod = format!("after-{}", text.len());
+        add_pod(&stage, &pod, &Report { node_id: Some(1), controller: false, ..report.clone() }).await;
+        stage.wait_until("kafka", |status| failed(status, "IdentityRecordUnreadable", &[name])).await;
+        stage.let_pass(2).await;
+        assert_eq!(grant(&stage, &pod).await, None, "nothing is granted by {key}: {text}");
+        assert_eq!(maps.get(name).await.unwrap().data.unwrap()[key], text, "it is left as it is");
+        pods(&stage).delete(&pod, &DeleteParams::default().grace_period(0)).await.unwrap();
+        let patch = Patch::Merge(json!({ "data": kept.clone() }));
+        maps.patch(name, &PatchParams::default(), &patch).await.unwrap();
+        stage.wait_until("kafka", |status| status.is("FormatFailed") == "absent").await;
+    }
+    assert_eq!(grant(&stage, "k-0").await, Some(first));
+    stage.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_resources_for_one_cluster_the_older_one_formats() {
+    let stage = Stage::set().await;
+    stage.apply("older", spec()).await;
+    // ages are told apart by the second
+    tokio::time::sleep(Duration::from_millis(1100)).await;
+    let report = begin(&stage).await;
+    add_pod(&stage, "k-0", &report).await;
+    until("k-0 has its grant", async || grant(&stage, "k-0").await).await;
+    let maps: Api<ConfigMap> = Api::namespaced(stage.client(), "default");
+    let id = maps.get("kafka-kafka-identity").await.unwrap().data.unwrap()["clusterId"].clone();
+    stage.remember("older", &id).await;
+    add_pod(&stage, "k-1", &Report { node_id: Some(1), controller: false, ..report }).await;
+    stage.wait_until("kafka", |status| failed(status, "FormatConflict", &["default/older"])).await;
+    stage.let_pass(2).await;
+    assert_eq!(grant(&stage, "k-1").await, None);
+    stage.delete("older").await;
+    until("k-1 has its grant", async || grant(&stage, "k-1").await).await;
     stage.end().await;
 }

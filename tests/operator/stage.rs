@@ -246,6 +246,13 @@ impl Stage {
         self.resources().patch_status(name, &params, &Patch::Apply(&object)).await.unwrap();
     }
 
+    /// Has status remember a cluster that was never seen.
+    pub async fn remember(&self, name: &str, cluster_id: &str) {
+        let status = json!({ "status": { "clusterId": cluster_id } });
+        let params = PatchParams::default();
+        self.resources().patch_status(name, &params, &Patch::Merge(&status)).await.unwrap();
+    }
+
     pub async fn delete(&self, name: &str) {
         self.resources().delete(name, &kube::api::DeleteParams::default()).await.unwrap();
     }

@@ -143,3 +143,124 @@ fn given_id(format: &Format, kafka: Option<&Container>, resource: &str) -> Given
         _ => GivenId::Missing,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::api::QuorumKind;
+
+    fn format(cluster_id_env: Option<&str>) -> Format {
+        Format {
+            quorum: QuorumKind::Static,
+            initial_controllers: Vec::new(),
+            kafka_version: None,
+            cluster_id_env: cluster_id_env.map(str::to_owned),
+        }
+    }
+
+    fn with(image: &str, annotations: &Value, statuses: &Value) -> grants::Pod {
+        let pod = json!({
+            "metadata": { "name": "k-0", "uid": "one", "annotations": annotations },
+            "spec": {
+                "initContainers": [{ "name": LOOK_CONTAINER }, { "name": FORMAT_CONTAINER }],
+                "containers": [{ "name": "kafka", "image": image }, { "name": "other", "image": "other:3.9.0" }],
+            },
+            "status": { "initContainerStatuses": statuses },
+        });
+        read(&serde_json::from_value(pod).unwrap(), &format(None), "kafka")
+    }
+
+    #[test]
+    fn the_version_is_the_annotation_or_the_tag_and_never_two() {
+        let version = |image: &str, annotations: Value| with(image, &annotations, &json!([])).kafka_version;
+        let none = || json!({});
+        let digest = "@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+        for (image, expected) in [
+            ("kafka:4.4.0", Some("4.4.0")),
+            ("registry.example:5000/kafka:4.3.1", Some("4.3.1")),
+            ("registry.example:5000/kafka", None),
+            ("kafka", None),
+            ("kafka:latest", None),
+            (&format!("kafka:4.4.0{digest}"), Some("4.4.0")),
+            (&format!("kafka{digest}"), None),
+            ("kafka:", None),
+            ("", None),
+        ] {
+            assert_eq!(version(image, none()), expected.map(|text| Ok(text.to_owned())), "{image}");
+        }
+        let says = |text: &str| json!({ KAFKA_VERSION: text });
+        assert_eq!(version("kafka:latest", says(" 4.3.1 ")), Some(Ok("4.3.1".into())));
+        assert_eq!(version("kafka:4.4.0", says("")), Some(Ok("4.4.0".into())));
+        assert_eq!(version("kafka:4.4.0", says("4.4.0")), Some(Ok("4.4.0".into())));
+        let message = version("kafka:4.4.0", says("4.3.1")).unwrap().unwrap_err();
+        assert!(message.contains("\"4.3.1\"") && message.contains("\"4.4.0\""), "{message}");
+        // what is no version is told as that, whatever the tag is
+        assert_eq!(version("kafka:4.4.0", says("four")), Some(Ok("four".into())));
+        // another container than the first one is Kafka's
+        assert_eq!(version("kafka:4.4.0", json!({ CONTAINER: "other" })), Some(Ok("3.9.0".into())));
+        assert_eq!(version("kafka:4.4.0", json!({ CONTAINER: "none" })), None);
+    }
+
+    #[test]
+    fn what_the_kubelet_says_of_a_container_is_a_report() {
+        let status = |name: &str, state: Value, last: Value| {
+            json!({
+                "name": name, "image": "i", "imageID": "i", "ready": false, "restartCount": 0, "state": state,
+                "lastState": last,
+            })
+        };
+        let look = |state: Value, last: Value| {
+            with("kafka:4.4.0", &json!({}), &json!([status(LOOK_CONTAINER, state, last)])).look
+        };
+        let ended = |message: &str| json!({ "terminated": { "exitCode": 137, "reason": "OOMKilled", "message": message } });
+        let report = look(ended(r#"{"verdict":"Unformatted","nodeId":3}"#), json!({})).unwrap();
+        assert_eq!((report.verdict, report.node_id), (Verdict::Unformatted, Some(3)));
+        // it runs again: what it said the last time counts until it says something else
+        let again = look(json!({ "running": {} }), ended(r#"{"verdict":"Failed","reason":"X"}"#)).unwrap();
+        assert_eq!(again.reason.as_deref(), Some("X"));
+        for message in ["", "killed", "{}"] {
+            let silent = look(ended(message), json!({})).unwrap();
+            assert_eq!((silent.verdict, silent.reason.as_deref()), (Verdict::Failed, Some("NoReport")));
+            let said = silent.message.unwrap();
+            assert!(said.contains("exit status 137") && said.contains("OOMKilled"), "{said}");
+        }
+        let waits =
+            |reason: &str| json!({ "waiting": { "reason": reason, "message": "it can't be pulled" } });
+        let trouble = look(waits("ImagePullBackOff"), json!({})).unwrap();
+        assert_eq!(trouble.reason.as_deref(), Some("NotStarted"));
+        let said = trouble.message.unwrap();
+        assert!(said.contains("ImagePullBackOff") && said.contains("it can't be pulled"), "{said}");
+        assert_eq!(look(waits("PodInitializing"), json!({})), None);
+        assert_eq!(look(json!({ "running": {} }), json!({})), None);
+    }
+
+    #[test]
+    fn the_id_that_an_image_is_given_is_known_from_its_manifest() {
+        let given = |env: Value| {
+            let container: Container =
+                serde_json::from_value(json!({ "name": "kafka", "env": env })).unwrap();
+            given_id(&format(Some("CLUSTER_ID")), Some(&container), "kafka")
+        };
+        let from = |map: &str| json!({ "configMapKeyRef": { "name": map, "key": IDENTITY_CLUSTER_ID, "optional": true } });
+        let record = from("kafka-kafka-identity");
+        assert_eq!(given(json!([{ "name": "CLUSTER_ID", "valueFrom": record }])), GivenId::FromRecord);
+        assert_eq!(given(json!([{ "name": "CLUSTER_ID", "value": "x" }])), GivenId::Value("x".into()));
+        // of one name twice the last counts, as kubelets have it
+        let twice = json!([{ "name": "CLUSTER_ID", "value": "x" }, { "name": "CLUSTER_ID", "value": "y" }]);
+        assert_eq!(given(twice), GivenId::Value("y".into()));
+        for env in [
+            json!([]),
+            json!([{ "name": "OTHER", "value": "x" }]),
+            json!([{ "name": "CLUSTER_ID" }]),
+            json!([{ "name": "CLUSTER_ID", "value": "" }]),
+            json!([{ "name": "CLUSTER_ID", "valueFrom": from("another-kafka-identity") }]),
+            json!([{ "name": "CLUSTER_ID", "valueFrom": { "fieldRef": { "fieldPath": "metadata.uid" } } }]),
+        ] {
+            assert_eq!(given(env.clone()), GivenId::Missing, "{env}");
+        }
+        assert_eq!(given_id(&format(None), None, "kafka"), GivenId::NotAsked);
+        assert_eq!(given_id(&format(Some("CLUSTER_ID")), None, "kafka"), GivenId::Missing);
+    }
+}

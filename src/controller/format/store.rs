@@ -45,17 +45,27 @@ impl Store {
     }
 
     fn parse(&self, map: &ConfigMap) -> Result<Record, Failure> {
-        let text = map.data.as_ref().and_then(|data| data.get(RECORD));
+        let entry = |key: &str| map.data.as_ref().and_then(|data| data.get(key));
         let wrong = |why: String| Failure {
             reason: "IdentityRecordUnreadable".to_owned(),
             message: format!(
                 "the ConfigMap {}, which says who the cluster is and what was formatted, can't be read ({why}): nothing is \
-                 formatted until its entry {RECORD} is as the operator wrote it",
+                 formatted until its entries {IDENTITY_CLUSTER_ID} and {RECORD} are as the operator wrote them",
                 self.name
             ),
         };
-        let text = text.ok_or_else(|| wrong("it is not there".to_owned()))?;
-        serde_json::from_str(text).map_err(|error| wrong(error.to_string()))
+        let text = entry(RECORD).ok_or_else(|| wrong(format!("it has no entry {RECORD}")))?;
+        let record: Record =
+            serde_json::from_str(text).map_err(|error| wrong(format!("{RECORD}: {error}")))?;
+        // pods are given the one, and the operator goes by the other
+        match entry(IDENTITY_CLUSTER_ID) {
+            Some(id) if *id == record.cluster_id => Ok(record),
+            Some(id) => Err(wrong(format!(
+                "{IDENTITY_CLUSTER_ID} is {id:?}, and {RECORD} says {:?}",
+                record.cluster_id
+            ))),
+            None => Err(wrong(format!("it has no entry {IDENTITY_CLUSTER_ID}"))),
+        }
     }
 
     /// Writes the record, if nobody has changed what was read.
