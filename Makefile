@@ -42,12 +42,15 @@ check: require-cargo
 setup:
 	@$(SETUP) all
 
-# Writes what is generated from the code anew: crds/, and the policy and the webhook's configuration in deploy/.
+# Writes what is generated from the code anew: crds/, and in deploy/ the policy, the webhook's configuration, and the sample of
+# a manifest that has the containers.
 OPERATOR := cargo run --locked --quiet --bin kafka-features-operator --
 generated: require-cargo
 	$(OPERATOR) crd > crds/kafkafeatures.dev_kafkafeatures.yaml
 	$(OPERATOR) policy --image kafka-features-operator:dev > deploy/policy/policy.yaml
 	$(OPERATOR) webhook-configuration > deploy/webhook/configuration.yaml
+	$(OPERATOR) inject --image registry.example/kafka-features-operator:0.1.0 -f deploy/samples/pod.yaml \
+		> deploy/samples/pod-with-containers.yaml
 
 require-cargo:
 	@command -v cargo >/dev/null || { echo "cargo is missing: install Rust 1.89 or newer, by rustup" >&2; exit 1; }

@@ -9,6 +9,8 @@ mod testbed;
 #[path = "pods/workload.rs"]
 mod workload;
 
+use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
@@ -20,6 +22,15 @@ fn all_formatted(pods: usize) -> impl Fn(&Status) -> bool {
         let all = status.pods();
         all.len() == pods && all.iter().all(|(_, state, _)| state == "Formatted")
     }
+}
+
+fn is_empty(folder: &Path) -> bool {
+    std::fs::read_dir(folder).unwrap().next().is_none()
+}
+
+/// The directory's id in a `meta.properties`.
+fn directory_id(text: &str) -> String {
+    text.lines().find_map(|line| line.strip_prefix("directory.id=")).unwrap().to_owned()
 }
 
 /// Controllers that a dynamic quorum begins with, and brokers, as StatefulSets; the resource is there first. Then what
@@ -51,13 +62,24 @@ async fn a_dynamic_quorum_is_formatted_and_lives_on() {
     let broker_folders = brokers.volumes(&stage, 0..5).await;
     let begun = Instant::now();
     stage.apply(&[controllers.objects(&stage), brokers.objects(&stage)].concat());
-    stage.until_status(namespace, "all pods are formatted", all_formatted(6)).await;
+    let formatted = stage.until_status(namespace, "all pods are formatted", all_formatted(6)).await;
     println!("formatted {:.1?} after the workload was applied", begun.elapsed());
-    let status = stage.until_status(namespace, "the cluster is as declared", Status::reached).await;
-    println!("as declared {:.1?} after the workload was applied", begun.elapsed());
-    assert_eq!(status.0["bootstrapped"], true);
-    let parts: Vec<String> = status.pods().into_iter().map(|(_, _, part)| part).collect();
+    let parts: Vec<String> = formatted.pods().into_iter().map(|(_, _, part)| part).collect();
     assert_eq!(parts, ["Broker", "Broker", "Broker", "Voter", "Voter", "Voter"]);
+
+    // right after the first format the operator goes, and a volume is lost: that controller never votes again by itself
+    stage.operator(0).await;
+    stage.scale(namespace, "ctl", 2).await;
+    let lost = meta(&folders[2]).0;
+    wipe(&folders[2]);
+    stage.scale(namespace, "ctl", 3).await;
+    stage.until_waiting(namespace, "ctl-2").await;
+    stage.until_ready(namespace, &["ctl-0", "ctl-1", "brk-0", "brk-1", "brk-2"]).await;
+    assert!(is_empty(&folders[2]), "nothing was written");
+    stage.operator(2).await;
+    assert_eq!(stage.until_pod(namespace, "ctl-2", "Formatted").await["part"], "Observer");
+    let status = stage.until_status(namespace, "the cluster is as declared", Status::reached).await;
+    assert_eq!(status.0["bootstrapped"], true);
     assert_eq!(status.0["history"], serde_json::Value::Null, "nothing had to be moved");
     stage.until_ready(namespace, &["brk-0", "brk-1", "brk-2", "ctl-0", "ctl-1", "ctl-2"]).await;
     assert_eq!(stage.finalized(namespace, "brk-0", "metadata.version").as_deref(), Some("4.3-IV0"));
@@ -74,6 +96,37 @@ async fn a_dynamic_quorum_is_formatted_and_lives_on() {
         assert!(users.contains(user), "{user}: {users}");
     }
 
+    // status says what is to be done so that it votes again, and so it does
+    let (old, new) = (directory_id(&lost), directory_id(&meta(&folders[2]).0));
+    assert_ne!(old, new);
+    let told = stage.until_pod_told(namespace, "ctl-2", "remove-controller").await;
+    assert!(told.contains(&old) && told.contains(&new) && told.contains("add-controller"), "{told}");
+    let quorum_tool = "org.apache.kafka.tools.MetadataQuorumCommand";
+    let server = ["--bootstrap-server", "brk-0.brk:9092"];
+    let remove = ["remove-controller", "--controller-id", "2", "--controller-directory-id", &old];
+    let said = stage.tool(namespace, "brk-0", quorum_tool, &[&server[..], &remove].concat());
+    assert!(said.contains("Removed"), "{said}");
+    // the tool reads id and directory of the node that it runs on; the id is not in the file here
+    let file = "cp /config/server.properties /tmp/own.properties && echo node.id=2 >> /tmp/own.properties";
+    let exec = ["-n", namespace, "exec", "ctl-2", "-c", "kafka", "--", "sh", "-c", file];
+    stage.node.kubectl_ok(&exec);
+    let add = ["--command-config", "/tmp/own.properties", "add-controller"];
+    let said = stage.tool(namespace, "ctl-2", quorum_tool, &[&server[..], &add].concat());
+    assert!(said.contains("Added"), "{said}");
+    let place = |id: i32| -> Vec<(String, String)> {
+        let members = stage.quorum(namespace, "brk-0");
+        members.into_iter().filter(|member| member.0 == id).map(|member| (member.1, member.2)).collect()
+    };
+    let votes = |places: &Vec<(String, String)>| {
+        places.len() == 1 && places[0].0 == new && ["Follower", "Leader"].contains(&places[0].1.as_str())
+    };
+    stage.until(namespace, "controller 2 votes again", || Some(place(2)).filter(votes)).await;
+    stage
+        .until_status(namespace, "nothing more is told of it", |status| {
+            status.pod("ctl-2")["message"].is_null()
+        })
+        .await;
+
     // a pass that finds nothing to do writes nothing
     tokio::time::sleep(Duration::from_secs(2)).await;
     let before = stage.requests();
@@ -86,9 +139,12 @@ async fn a_dynamic_quorum_is_formatted_and_lives_on() {
     assert!(after.0 >= before.0 + 5, "{before:?} {after:?}");
     assert_eq!(after.1, before.1, "writes at rest");
 
-    // restarts need nobody: the operator is down, and for one of them the resource is gone
-    stage.operator(0).await;
+    // restarts need nobody: the operator is up or down, and for some of them the resource is gone
     let (broker, controller) = (meta(&broker_folders[0]), meta(&folders[1]));
+    let others = (meta(&broker_folders[1]), meta(&broker_folders[2]));
+    stage.replace_pod(namespace, "brk-1").await;
+    stage.until_ready(namespace, &["brk-1"]).await;
+    stage.operator(0).await;
     stage.replace_pod(namespace, "brk-0").await;
     stage.node.kubectl_ok(&["-n", namespace, "delete", "kafkafeatures", "kafka"]);
     stage.replace_pod(namespace, "ctl-1").await;
@@ -105,10 +161,13 @@ async fn a_dynamic_quorum_is_formatted_and_lives_on() {
     });
     stage.apply(&[plain]);
     stage.until_ready("default", &["plain"]).await;
-    assert!(std::fs::read_dir(&broker_folders[3]).unwrap().next().is_none(), "nothing was written");
+    stage.operator(2).await;
+    stage.replace_pod(namespace, "brk-2").await;
+    stage.until_ready(namespace, &["brk-2"]).await;
+    assert_eq!((meta(&broker_folders[1]), meta(&broker_folders[2])), others, "untouched");
+    assert!(is_empty(&broker_folders[3]), "nothing was written");
 
     // the resource is made again: the same cluster
-    stage.operator(2).await;
     stage.apply(&[declared]);
     let again = stage.until_status(namespace, "the cluster is as declared again", Status::reached).await;
     assert_eq!(again.0["clusterId"], status.0["clusterId"]);
@@ -120,10 +179,6 @@ async fn a_dynamic_quorum_is_formatted_and_lives_on() {
     stage.scale(namespace, "ctl", 4).await;
     stage.until_ready(namespace, &["ctl-3"]).await;
     assert_eq!(stage.until_pod(namespace, "ctl-3", "Formatted").await["part"], "Observer");
-    let place = |id: i32| -> Vec<(String, String)> {
-        let members = stage.quorum(namespace, "brk-0");
-        members.into_iter().filter(|member| member.0 == id).map(|member| (member.1, member.2)).collect()
-    };
     assert_eq!(place(3).iter().map(|place| place.1.as_str()).collect::<Vec<_>>(), ["Observer"]);
 
     // a controller's volume is lost: it comes back as another replica, without a vote
@@ -144,6 +199,18 @@ async fn a_dynamic_quorum_is_formatted_and_lives_on() {
         after.iter().any(|place| place.0 != before[0].0 && place.1 == "Observer"),
         "{before:?} {after:?}"
     );
+    stage.until_pod_told(namespace, "ctl-2", "remove-controller").await;
+
+    // then another one's is: of the directories that vote only one is left, whatever came back
+    stage.scale(namespace, "ctl", 1).await;
+    wipe(&folders[1]);
+    stage.scale(namespace, "ctl", 4).await;
+    let stalled = stage
+        .until_status(namespace, "it is stalled", |status| status.is("FormatFailed", "VotersLost"))
+        .await;
+    let message = stalled.condition("Stalled")["message"].as_str().unwrap();
+    assert!(message.contains("2 of the 3 voters") && message.contains("(1, 2)"), "{message}");
+    assert!(is_empty(&folders[1]), "nothing was written");
 }
 
 /// A static quorum; the workload is there first. Its voters come back only where they can do no harm.
@@ -163,7 +230,7 @@ async fn a_static_quorum_is_formatted_and_its_lost_voters_wait() {
     let servers: Vec<String> = (0..3).map(|ordinal| nodes.address(ordinal)).collect();
     let declared = |spec: serde_json::Value| resource(namespace, &servers, &spec);
     let format = json!({ "quorum": "Static" });
-    stage.apply(&[declared(json!({ "releaseVersion": "4.4", "format": format }))]);
+    stage.apply(&[declared(json!({ "releaseVersion": "4.3", "format": format }))]);
     stage.until_status(namespace, "all pods are formatted", all_formatted(3)).await;
     println!("formatted {:.1?} after the workload was applied", begun.elapsed());
 
@@ -174,13 +241,25 @@ async fn a_static_quorum_is_formatted_and_its_lost_voters_wait() {
     stage.scale(namespace, "mix", 3).await;
     stage.until_waiting(namespace, "mix-2").await;
     stage.until_ready(namespace, &["mix-0", "mix-1"]).await;
-    assert!(std::fs::read_dir(&folders[2]).unwrap().next().is_none(), "nothing was written");
+    assert!(is_empty(&folders[2]), "nothing was written");
     stage.operator(2).await;
     let pod = stage.until_pod(namespace, "mix-2", "Formatted").await;
     assert_eq!(pod["part"], "ReturningVoter", "the others were seen to be a healthy majority");
     stage.until_ready(namespace, &["mix-2"]).await;
     let status = stage.until_status(namespace, "the cluster is as declared", Status::reached).await;
-    assert_eq!(stage.finalized(namespace, "mix-0", "metadata.version").as_deref(), Some("4.4-IV2"));
+    assert_eq!(stage.finalized(namespace, "mix-0", "metadata.version").as_deref(), Some("4.3-IV0"));
+
+    // one is lost while another is down: it waits, though the operator sees all that there is to see
+    stage.scale(namespace, "mix", 1).await;
+    wipe(&folders[1]);
+    stage.scale(namespace, "mix", 2).await;
+    stage.until_pod_told(namespace, "mix-1", "healthy majority").await;
+    tokio::time::sleep(Duration::from_secs(15)).await;
+    assert_eq!(stage.status(namespace).pod("mix-1")["state"], "Waiting");
+    assert!(is_empty(&folders[1]), "nothing was written");
+    stage.scale(namespace, "mix", 3).await;
+    assert_eq!(stage.until_pod(namespace, "mix-1", "Formatted").await["part"], "ReturningVoter");
+    stage.until_ready(namespace, &["mix-0", "mix-1", "mix-2"]).await;
 
     // most of the voters are lost: nothing is formatted, and a person is asked
     stage.scale(namespace, "mix", 0).await;
@@ -198,7 +277,7 @@ async fn a_static_quorum_is_formatted_and_its_lost_voters_wait() {
     assert_eq!(stalled.condition("Stalled")["status"], "True");
     assert_eq!(stalled.0["clusterId"], status.0["clusterId"]);
     for folder in &folders[1..] {
-        assert!(std::fs::read_dir(folder).unwrap().next().is_none(), "nothing was written");
+        assert!(is_empty(folder), "nothing was written");
     }
     assert_eq!(meta(&folders[0]), kept);
 }
@@ -224,28 +303,29 @@ async fn after_kraft_version_has_moved_a_lost_controller_observes() {
         })
         .await;
     stage.until_ready(namespace, &["ctl-0", "ctl-1", "ctl-2", "brk-0", "brk-1", "brk-2"]).await;
+    assert_eq!(stage.finalized(namespace, "brk-0", "kraft.version").as_deref(), Some("1"));
     stage.scale(namespace, "ctl", 2).await;
+    let lost = directory_id(&meta(&folders[2]).0);
     wipe(&folders[2]);
     stage.scale(namespace, "ctl", 3).await;
     assert_eq!(stage.until_pod(namespace, "ctl-2", "Formatted").await["part"], "Observer");
     stage.until_ready(namespace, &["ctl-2"]).await;
-    let places = stage
+    let own = directory_id(&meta(&folders[2]).0);
+    assert_ne!(own, lost);
+    stage
         .until(namespace, "controller 2 observes", || {
             let members = stage.quorum(namespace, "brk-0");
-            let places: Vec<String> =
-                members.into_iter().filter(|member| member.0 == 2).map(|member| member.2).collect();
-            places.contains(&"Observer".to_owned()).then_some(places)
+            let now = members.into_iter().find(|member| member.0 == 2 && member.1 == own)?;
+            (now.2 == "Observer").then_some(())
         })
         .await;
-    assert!(!places.contains(&"Leader".to_owned()), "{places:?}");
-    let log = [
-        "-n",
-        "kafka-features-operator",
-        "logs",
-        "-l",
-        "app.kubernetes.io/name=kafka-features-operator",
-        "--tail=-1",
-    ];
-    let renewed = stage.node.kubectl_ok(&log).matches("the webhook's certificate was taken up").count();
-    assert!(renewed > 2, "its certificate was renewed {renewed} times in mid-run");
+    // each replica serves, and has taken up certificate after certificate in mid-run
+    let name = "kafka-features-operator";
+    let selector = format!("app.kubernetes.io/name={name}");
+    let log = stage.node.kubectl_ok(&["-n", name, "logs", "-l", &selector, "--prefix", "--tail=-1"]);
+    let mut taken_up = BTreeMap::<&str, usize>::new();
+    for line in log.lines().filter(|line| line.contains("the webhook's certificate was taken up")) {
+        *taken_up.entry(line.split(']').next().unwrap()).or_default() += 1;
+    }
+    assert!(taken_up.len() == 2 && taken_up.values().all(|count| *count > 3), "{taken_up:?}");
 }

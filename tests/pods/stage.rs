@@ -321,6 +321,17 @@ impl Stage {
         status.pod(pod).clone()
     }
 
+    /// Waits until status says of a pod what it waits for, or what is to be done about it; the whole of it.
+    pub async fn until_pod_told(&self, namespace: &str, pod: &str, word: &str) -> String {
+        self.until(namespace, &format!("status tells of {pod}: {word}"), || {
+            let status = self.status(namespace);
+            let view = status.pod(pod);
+            let told = view["waitsFor"].as_str().or(view["message"].as_str())?.to_owned();
+            Some(told).filter(|told| told.contains(word))
+        })
+        .await
+    }
+
     /// Waits until a pod's second init container runs, which is where it waits.
     pub async fn until_waiting(&self, namespace: &str, pod: &str) {
         self.until(namespace, &format!("{pod} waits"), || {

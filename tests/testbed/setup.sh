@@ -201,7 +201,7 @@ case ${1:-all} in
     need_cargo; need_kubernetes; need_java; need_node; need_images
     node; image_kafka $image_kafka ;;
   all)
-    need_cargo; need_kubernetes; need_java; need_node; need_images; need_strace
+    need_cargo; need_kubernetes; need_java; need_node; need_images; need_strace; need curl curl
     node; kafka $(ls "$here/kafka"); image_kafka $image_kafka ;;
   deny) need_cargo; make_part "$cache/cargo-deny-$deny_version" make_deny ;;
   path)

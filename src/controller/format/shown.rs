@@ -4,8 +4,8 @@ use kube::runtime::events::{Event, EventType};
 
 use super::Formatting;
 use crate::api::conditions::{self, FORMAT_FAILED};
-use crate::api::{KafkaFeaturesStatus, PodStatus};
-use crate::features::decide::{Decision, Stall, State};
+use crate::api::{KafkaFeaturesStatus, PodState, PodStatus};
+use crate::features::decide::{Decision, Recheck, Stall, State};
 use crate::features::observed::ClusterId;
 use crate::grants::PodView;
 
@@ -45,6 +45,15 @@ pub(in crate::controller) fn onto(decision: &mut Decision, formatting: &Formatti
         }
         (None, _) => {}
     }
+    if waits(formatting) && decision.recheck == Recheck::Slow {
+        decision.recheck = Recheck::Soon;
+    }
+}
+
+/// Whether a pod waits for something that may come about without any pod changing, or a person has to see to one.
+fn waits(formatting: &Formatting) -> bool {
+    let mut pods = formatting.decision.pods.iter();
+    pods.any(|pod| pod.waits_for.is_some() && pod.state != PodState::NotInjected)
 }
 
 /// Shows pods in status.
@@ -111,5 +120,39 @@ fn event(type_: EventType, reason: &str, note: &str) -> Event {
         note: Some(conditions::cut(note, LONGEST_MESSAGE)),
         action: "Format".to_owned(),
         secondary: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::features::decide::Remembered;
+    use crate::grants;
+
+    #[test]
+    fn what_a_pod_waits_for_is_looked_for_soon() {
+        let shown = |pod_state, waits_for: Option<&str>| {
+            let mut decision = Decision::invalid_spec(&Remembered::default(), String::new());
+            decision.show(State::Reached, "as declared".to_owned());
+            assert_eq!(decision.recheck, Recheck::Slow);
+            let pod = PodView {
+                name: "ctl-2".to_owned(),
+                node_id: Some(2),
+                roles: Some((false, true)),
+                state: pod_state,
+                part: None,
+                failure: None,
+                waits_for: waits_for.map(str::to_owned),
+            };
+            let decided = grants::Decision { pods: vec![pod], ..grants::Decision::default() };
+            let formatting = Formatting { decision: decided, granted: Vec::new(), recorded: false };
+            onto(&mut decision, &formatting);
+            assert_eq!((decision.state, decision.message.as_str()), (State::Reached, "as declared"));
+            decision.recheck
+        };
+        assert_eq!(shown(PodState::Formatted, None), Recheck::Slow);
+        assert_eq!(shown(PodState::Formatted, Some("a vote")), Recheck::Soon);
+        assert_eq!(shown(PodState::Waiting, Some("a majority")), Recheck::Soon);
+        assert_eq!(shown(PodState::NotInjected, Some("another pod")), Recheck::Slow);
     }
 }
